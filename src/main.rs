@@ -1,0 +1,2 @@
+//! coax
+fn main() {}
