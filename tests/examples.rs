@@ -1,0 +1,112 @@
+//! Runs the examples of README.md and of every `coax COMMAND --help`, so that they stay true.
+//!
+//! In README.md, a block marked `console` holds `$ coax …` lines and the output that they show. In help texts, the
+//! section `Examples:` holds lines that begin with `  $ coax `. A comment may follow: `# exit 1` states the exit code
+//! (without one: what a shown verdict says, else 0), `# needs FlyDSL` says why the line cannot run in a test. Shown
+//! output must be the whole output, with `…` for lines left out; a help text shows none.
+//!
+//! They run in a folder that has everything of `tests/data` under its own name and as `tests/data/…`, and the names of
+//! [`NAMES`], which read well in an example.
+
+#[path = "harness/data.rs"]
+mod data;
+#[path = "harness/examples.rs"]
+mod examples;
+#[path = "harness/process.rs"]
+mod process;
+#[path = "harness/words.rs"]
+mod words;
+#[path = "harness/workdir.rs"]
+mod workdir;
+
+use data::data_directory;
+use examples::Example;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::path::Path;
+use std::process::ExitCode;
+use workdir::WorkDirectory;
+
+/// Short names for examples, and what of `tests/data` each stands for.
+const NAMES: [(&str, &str); 6] = [
+    ("before", "flydsl/mixed/before"),
+    ("after", "flydsl/mixed/after"),
+    ("kernel.co", "clang/k.gfx942.co"),
+    ("kernel.s", "clang/ind.gfx942.s"),
+    ("cache-before", "triton-cache/before"),
+    ("cache-after", "triton-cache/after"),
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = std::fs::read_to_string(readme).unwrap_or_default();
+    trials.extend(examples::in_markdown(&readme).into_iter().map(|example| trial("README", example)));
+    match help(&[]) {
+        Ok(text) => {
+            for command in examples::commands_in_help(&text) {
+                trials.extend(trials_of_command(&command));
+            }
+            trials.push(Trial::test("help_lists_commands", move || match examples::commands_in_help(&text).len() {
+                0 => Err(format!("no command was found in:\n{text}").into()),
+                _ => Ok(()),
+            }));
+        }
+        Err(message) => trials.push(Trial::test("help", move || Err(message.into()))),
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trials_of_command(command: &str) -> Vec<Trial> {
+    let found = help(&[command.to_owned()]).map(|text| examples::in_help(&text));
+    match found {
+        Ok(examples) if !examples.is_empty() => {
+            examples.into_iter().map(|example| trial(&format!("help {command}"), example)).collect()
+        }
+        Ok(_) => {
+            let message = format!("`coax {command} --help` has no section `Examples:` with a line `  $ coax …`");
+            vec![Trial::test(format!("help {command}"), move || Err(message.into()))]
+        }
+        Err(message) => vec![Trial::test(format!("help {command}"), move || Err(message.into()))],
+    }
+}
+
+fn help(command: &[String]) -> Result<String, String> {
+    let args = [command, &["--help".to_owned()]].concat();
+    let outcome = process::run_coax(&args, Path::new("."), &[])?;
+    if outcome.exit != 0 {
+        return Err(format!("`coax {}` exits {}", args.join(" "), outcome.exit));
+    }
+    Ok(String::from_utf8_lossy(&outcome.stdout).into_owned())
+}
+
+fn trial(place: &str, example: Example) -> Trial {
+    let name = format!("{place}: coax {}", example.command);
+    let needs = example.needs.clone();
+    Trial::test(name, move || run(&example)).with_ignored_flag(needs.is_some()).with_kind(needs.unwrap_or_default())
+}
+
+fn run(example: &Example) -> Result<(), Failed> {
+    let work = WorkDirectory::new()?;
+    let data = data_directory();
+    work.prepare(&["mkdir", "tests"].map(String::from))?;
+    let mut links = vec![("tests/data".to_owned(), data.clone())];
+    for entry in std::fs::read_dir(&data)?.flatten() {
+        links.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
+    }
+    links.extend(NAMES.map(|(name, target)| (name.to_owned(), data.join(target))));
+    for (name, target) in links {
+        work.prepare(&["symlink".into(), target.to_string_lossy().into_owned(), name])?;
+    }
+    let outcome = process::run_coax(&words::split(&example.command)?, &work.path, &[])?;
+    let stdout = String::from_utf8_lossy(&outcome.stdout);
+    let stderr = String::from_utf8_lossy(&outcome.stderr);
+    if outcome.exit != example.exit {
+        return Err(format!("exit {}, but the text says {}\n{stdout}{stderr}", outcome.exit, example.exit).into());
+    }
+    let actual: Vec<&str> = stdout.lines().map(str::trim_end).collect();
+    if !example.output.is_empty() && !examples::shows(&example.output, &actual) {
+        return Err(format!("the text shows\n{}\nbut the output is\n{stdout}", example.output.join("\n")).into());
+    }
+    Ok(())
+}
