@@ -1,1 +1,100 @@
-//! llvm
+//! Instructions to text by the LLVM that is installed, found and loaded at run time: no LLVM headers, no link
+//! dependency, and nothing else of this program knows that LLVM exists.
+//!
+//! [`open`] finds the library and returns a [`Decoder`]. Three ideas carry the crate:
+//!
+//! - LLVM crashes on some words, so it runs in worker processes ([`worker`]) unless asked otherwise.
+//! - Code repeats: 14.2 million instructions of real kernels have 292,381 distinct encodings. Each is decoded once
+//!   ([`Decoder::decode`] walks a cache and LLVM sees only what is new).
+//! - A processor that LLVM does not know is "only a warning" there, and wrong text or a dead process follows. Here it
+//!   is [`ErrorKind::UnknownTarget`], found out before the first instruction.
+//!
+//! Encoding and linking will be two more traits beside [`Decoder`], opened from the same [`Options`]: the search, the
+//! worker protocol and the probe do not depend on the direction.
+
+#![allow(unsafe_code)] // this crate alone talks to a C library; every block says why it is sound
+
+mod c_api;
+mod cache;
+mod disassembler;
+mod encodings;
+mod error;
+mod library;
+mod listing;
+mod probe;
+mod search;
+mod source;
+mod target;
+mod texts;
+pub mod worker;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use error::{Error, ErrorKind};
+pub use listing::{EncodingId, Instruction, Listing, State};
+pub use target::Target;
+
+/// Turns machine code into text. Shared by all threads; the answer does not depend on how many there are.
+pub trait Decoder: Send + Sync {
+    /// Which LLVM is used, its version, path and isolation; for `doctor` and for error messages.
+    fn describe(&self) -> String;
+
+    /// Which LLVM decodes `target`: the newest of those found that knows it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownTarget`] when none does, [`ErrorKind::WorkerFailed`] when no worker could be asked.
+    fn describe_for(&self, target: &Target) -> Result<String, Error>;
+
+    /// Decodes `code` from its first byte to its last. A word that LLVM does not know takes 4 bytes
+    /// ([`State::Undecodable`], or [`State::Crashed`] when LLVM died of it) and decoding goes on behind it.
+    ///
+    /// # Errors
+    /// Never because of what `code` contains: only an unknown target, a lost worker, or code of 4 GiB and more.
+    fn decode(&self, target: &Target, code: &[u8]) -> Result<Listing, Error>;
+}
+
+/// Where LLVM runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Isolation {
+    /// In child processes that may die without harm: for files from outside. Needs
+    /// [`worker::main_if_requested`] at the start of `main`.
+    #[default]
+    Worker,
+    /// In this process: a word that crashes LLVM ends the program. For tests, benches and code that we made ourselves.
+    InProcess,
+}
+
+/// How [`open`] finds and runs LLVM.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The library, or a folder that has it (`--llvm`, `$COAX_LLVM`). When given, nothing else is tried.
+    pub path: Option<PathBuf>,
+    /// Where LLVM runs.
+    pub isolation: Isolation,
+    /// At most this many worker processes at a time; started as they are needed.
+    pub workers: usize,
+    /// A worker that needs longer for 64 KiB of code is taken for hung (it needs some 20 ms).
+    pub batch_timeout: Duration,
+}
+
+impl Default for Options {
+    /// `$COAX_LLVM` or a search; one worker per core; 10 s per batch.
+    fn default() -> Self {
+        Options {
+            path: std::env::var_os("COAX_LLVM").filter(|path| !path.is_empty()).map(PathBuf::from),
+            isolation: Isolation::default(),
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            batch_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Finds LLVM and makes it ready to decode.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] when no LLVM loads: the message lists where it looked and what to install.
+/// [`ErrorKind::WorkerFailed`] when this program cannot be started as a worker.
+pub fn open(options: &Options) -> Result<Box<dyn Decoder>, Error> {
+    Ok(Box::new(cache::CachedDecoder::open(options)?))
+}

@@ -1,0 +1,211 @@
+//! The distinct encodings of one target that are known so far, as a trie over 32-bit words.
+//!
+//! An instruction has 1 to 5 words, and how many is not a function of the first (a VOP3 literal shows only in the
+//! second). But encodings are prefix-free: no instruction's words begin another's. So a walk goes down the trie word by
+//! word and stops at a leaf, which says the length; a path that ends before a leaf is a miss, and LLVM is asked. What LLVM cannot
+//! decode is known only by all five words, because other words behind the first might make an instruction.
+//!
+//! All nodes share one hash table, `(node, word) → node or leaf`: an entry is 16 bytes, a step is one probe.
+//! [`foldhash`] is as fast as any for integers, and seeded, so that no code object can choose words that collide.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::{EncodingId, State};
+
+/// The longest instruction of any AMD GPU (gfx1250: 16 bytes and a literal). Words behind the end of the code count as zero, and an
+/// instruction that would reach there is none.
+pub(crate) const MAX_INSTRUCTION_BYTES: usize = 20;
+const MAX_WORDS: usize = MAX_INSTRUCTION_BYTES / 4;
+
+/// The words at an offset that LLVM may look at for one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Window(pub [u32; MAX_WORDS]);
+
+impl Window {
+    /// The window of `code` at `offset`.
+    pub fn at(code: &[u8], offset: usize) -> Self {
+        Window(std::array::from_fn(|i| word_at(code, offset + 4 * i)))
+    }
+
+    /// As LLVM reads it.
+    pub fn bytes(&self) -> [u8; MAX_INSTRUCTION_BYTES] {
+        let mut bytes = [0; MAX_INSTRUCTION_BYTES];
+        for (chunk, word) in bytes.chunks_exact_mut(4).zip(self.0) {
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// What LLVM made of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome<'a> {
+    /// An instruction of that many words.
+    Decoded { words: u8, text: &'a str },
+    /// None starts here.
+    Undecodable,
+    /// LLVM died or hung.
+    Crashed,
+}
+
+/// Where a path ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leaf {
+    pub encoding: EncodingId,
+    pub words: u8,
+    pub state: State,
+}
+
+impl Leaf {
+    /// No instruction starts here.
+    pub const NONE: Leaf = Leaf { encoding: EncodingId(0), words: 1, state: State::Undecodable };
+}
+
+#[derive(Clone, Copy)]
+enum Edge {
+    Node(u32),
+    Leaf(Leaf),
+}
+
+/// The trie.
+pub(crate) struct Encodings {
+    edges: HashMap<u64, Edge, foldhash::fast::RandomState>,
+    nodes: u32,
+    decoded: u32,
+}
+
+const ROOT: u32 = 0;
+
+impl Encodings {
+    pub fn new() -> Self {
+        Encodings { edges: HashMap::default(), nodes: ROOT, decoded: 0 }
+    }
+
+    /// Walks `code` from `offset`, gives `visit` every known instruction that starts before `until`, and returns the
+    /// offset of the first that is not known; `None` when there is none.
+    pub fn walk(
+        &self,
+        code: &[u8],
+        mut offset: usize,
+        until: usize,
+        mut visit: impl FnMut(usize, Leaf),
+    ) -> Option<usize> {
+        while offset < until && offset + 4 <= code.len() {
+            let Some(mut leaf) = self.find(code, offset) else { return Some(offset) };
+            if offset + 4 * usize::from(leaf.words) > code.len() {
+                leaf = Leaf::NONE;
+            }
+            visit(offset, leaf);
+            offset += 4 * usize::from(leaf.words);
+        }
+        None
+    }
+
+    #[inline]
+    fn find(&self, code: &[u8], offset: usize) -> Option<Leaf> {
+        let mut node = ROOT;
+        for i in 0..MAX_WORDS {
+            match self.edges.get(&key(node, word_at(code, offset + 4 * i)))? {
+                Edge::Node(next) => node = *next,
+                Edge::Leaf(leaf) => return Some(*leaf),
+            }
+        }
+        None
+    }
+
+    /// Learns what `window` is. Returns the new encoding's number when it has a text that is not yet known.
+    pub fn insert(&mut self, window: &Window, outcome: &Outcome) -> Option<EncodingId> {
+        let (words, state) = match outcome {
+            Outcome::Decoded { words, .. } => (usize::from(*words), State::Decoded),
+            Outcome::Undecodable => (MAX_WORDS, State::Undecodable),
+            Outcome::Crashed => (MAX_WORDS, State::Crashed),
+        };
+        let mut node = ROOT;
+        for word in &window.0[..words - 1] {
+            match self.edges.entry(key(node, *word)) {
+                Entry::Occupied(edge) => match *edge.get() {
+                    Edge::Node(next) => node = next,
+                    Edge::Leaf(_) => return None, // known since another thread learnt it
+                },
+                Entry::Vacant(edge) => {
+                    self.nodes += 1;
+                    node = self.nodes;
+                    edge.insert(Edge::Node(node));
+                }
+            }
+        }
+        let Entry::Vacant(edge) = self.edges.entry(key(node, window.0[words - 1])) else { return None };
+        if state != State::Decoded {
+            edge.insert(Edge::Leaf(Leaf { state, ..Leaf::NONE }));
+            return None;
+        }
+        self.decoded += 1;
+        let encoding = EncodingId(self.decoded);
+        edge.insert(Edge::Leaf(Leaf { encoding, words: words as u8, state }));
+        Some(encoding)
+    }
+}
+
+fn key(node: u32, word: u32) -> u64 {
+    u64::from(node) << 32 | u64::from(word)
+}
+
+/// The little-endian word at `offset`, with zeros behind the end.
+#[inline]
+fn word_at(code: &[u8], offset: usize) -> u32 {
+    match code.get(offset..).and_then(|rest| rest.first_chunk()) {
+        Some(bytes) => u32::from_le_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 4];
+            let rest = code.get(offset..).unwrap_or_default();
+            bytes[..rest.len()].copy_from_slice(rest);
+            u32::from_le_bytes(bytes)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn walk(encodings: &Encodings, words: &[u32]) -> (Vec<(usize, u8, State)>, Option<usize>) {
+        let (code, mut seen) = (code(words), Vec::new());
+        let miss = encodings.walk(&code, 0, code.len(), |offset, leaf| seen.push((offset, leaf.words, leaf.state)));
+        (seen, miss)
+    }
+
+    #[test]
+    fn the_words_themselves_tell_the_length() {
+        let mut encodings = Encodings::new();
+        let one = Window([7, 9, 0, 0, 0]);
+        let two = Window([8, 7, 0, 0, 0]);
+        assert_eq!(encodings.insert(&one, &Outcome::Decoded { words: 1, text: "" }), Some(EncodingId(1)));
+        assert_eq!(encodings.insert(&two, &Outcome::Decoded { words: 2, text: "" }), Some(EncodingId(2)));
+        assert_eq!(encodings.insert(&one, &Outcome::Decoded { words: 1, text: "" }), None);
+        let (seen, miss) = walk(&encodings, &[7, 8, 7, 7, 8, 9]);
+        assert_eq!(seen, [(0, 1, State::Decoded), (4, 2, State::Decoded), (12, 1, State::Decoded)]);
+        assert_eq!(miss, Some(16), "8 followed by 9 has not been met");
+    }
+
+    #[test]
+    fn an_undecodable_window_says_nothing_about_its_first_word() {
+        let mut encodings = Encodings::new();
+        encodings.insert(&Window([1, 2, 3, 4, 5]), &Outcome::Undecodable);
+        encodings.insert(&Window([1, 3, 0, 0, 0]), &Outcome::Decoded { words: 2, text: "" });
+        let (seen, miss) = walk(&encodings, &[1, 3, 1, 2, 3, 4, 5]);
+        assert_eq!(seen, [(0, 2, State::Decoded), (8, 1, State::Undecodable)]);
+        assert_eq!(miss, Some(12));
+    }
+
+    #[test]
+    fn an_instruction_that_would_leave_the_code_is_none() {
+        let mut encodings = Encodings::new();
+        encodings.insert(&Window([1, 0, 0, 0, 0]), &Outcome::Decoded { words: 2, text: "" });
+        assert_eq!(walk(&encodings, &[1]).0, [(0, 1, State::Undecodable)]);
+    }
+}

@@ -1,0 +1,122 @@
+//! Whether a library knows a target. LLVM prints a warning for a processor that it does not know and goes on with
+//! an empty feature set; creating a disassembler then ends the process (`LLVM ERROR: disassembly not yet supported for
+//! subtarget`: seen with LLVM 14, 15 and 22).
+//!
+//! Two questions, neither of which reads the version (AMD's forks backport):
+//! 1. Which machine number does it write into the ELF header of an empty object for that processor? 0 means "unknown"
+//!    (`EF_AMDGPU_MACH_NONE`). This asks LLVM's own list, is safe for any name, and takes 2 ms.
+//! 2. Does it print what is expected for one word that only that family has? That finds a library that knows the name
+//!    but not yet the instructions.
+
+use std::ffi::c_char;
+use std::ptr::null_mut;
+
+use crate::c_api::{CODE_MODEL_DEFAULT, OBJECT_FILE, OPT_DEFAULT, RELOC_DEFAULT, Ref};
+use crate::disassembler::Disassembler;
+use crate::encodings::{Outcome, Window};
+use crate::library::{Library, TargetStrings};
+use crate::{Error, ErrorKind, Target};
+
+/// `e_flags` of a 64-bit ELF header: 4 bytes at offset 48.
+const E_FLAGS: std::ops::Range<usize> = 48..52;
+/// `EF_AMDGPU_MACH` (AMDGPU backend guide, "ELF Header").
+const MACH_MASK: u32 = 0xff;
+/// The machines that LLVM knows and has no disassembler for: r600 (below 0x20), gfx600–gfx602 and gfx700–gfx705.
+const NOT_DISASSEMBLED: [std::ops::RangeInclusive<u32>; 3] = [0x01..=0x1f, 0x20..=0x26, 0x3a..=0x3b];
+
+/// Words that only one family decodes to that mnemonic, by the start of the processor's name: the longest start counts.
+/// Source: `llvm-mc-22 --show-encoding`.
+const FAMILY_WORDS: &[(&str, [u32; 4], &str)] = &[
+    ("gfx8", [0xbf81_0000, 0, 0, 0], "s_endpgm"),
+    ("gfx9", [0xbf81_0000, 0, 0, 0], "s_endpgm"),
+    ("gfx908", [0xd3c0_0000, 0x048a_0300, 0, 0], "v_mfma_f32_32x32x1"),
+    ("gfx90a", [0xd3b0_4000, 0x1c1a_0902, 0, 0], "v_pk_fma_f32"),
+    ("gfx9-4", [0xd3f3_8000, 0x0402_0902, 0, 0], "v_mfma_f32_16x16x32_fp8_fp8"),
+    ("gfx94", [0xd3f3_8000, 0x0402_0902, 0, 0], "v_mfma_f32_16x16x32_fp8_fp8"),
+    ("gfx95", [0xd3ac_0000, 0x0002_2b14, 0xd3ad_0800, 0x0402_1904], "v_mfma_scale_f32_16x16x128_f8f6f4"),
+    ("gfx10", [0xbfa1_003f, 0, 0, 0], "s_clause"),
+    ("gfx11", [0xca10_0101, 0x0002_0102, 0, 0], "v_dual_mov_b32"),
+    ("gfx12", [0xbfc0_0003, 0, 0, 0], "s_wait_loadcnt"),
+    ("gfx125", [0xcc35_0000, 0x0402_0501, 0xcc33_0000, 0x04a2_3108], "v_wmma_scale_f32_16x16x128_f8f6f4"),
+];
+
+/// # Errors
+/// [`ErrorKind::UnknownTarget`] when LLVM has no machine number for the processor, or no disassembler.
+pub(crate) fn processor_is_known(library: &Library, target: &Target) -> Result<(), Error> {
+    match machine_number(library, target)? {
+        0 => Err(unknown(library, target, "does not know the processor")),
+        mach if NOT_DISASSEMBLED.iter().any(|range| range.contains(&mach)) => {
+            Err(unknown(library, target, "has no disassembler for the processor"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// # Errors
+/// [`ErrorKind::UnknownTarget`] when the family's own instruction is not printed as it should be.
+pub(crate) fn family_is_decoded(
+    disassembler: &mut Disassembler,
+    library: &Library,
+    target: &Target,
+) -> Result<(), Error> {
+    let rows = FAMILY_WORDS.iter().filter(|(family, ..)| target.processor().starts_with(family));
+    let Some((_, words, mnemonic)) = rows.max_by_key(|(family, ..)| family.len()) else { return Ok(()) };
+    let window = Window([words[0], words[1], words[2], words[3], 0]);
+    match disassembler.decode(&window) {
+        Outcome::Decoded { text, .. } if text.starts_with(mnemonic) => Ok(()),
+        _ => Err(unknown(library, target, &format!("does not decode `{mnemonic}` of the processor"))),
+    }
+}
+
+fn unknown(library: &Library, target: &Target, what: &str) -> Error {
+    let processor = target.processor();
+    let message = format!(
+        "{library} {what} `{processor}`: check the spelling, or name a newer LLVM with --llvm or $COAX_LLVM (Debian, Ubuntu: apt install libllvm22)"
+    );
+    Error::new(ErrorKind::UnknownTarget, message)
+}
+
+/// The `EF_AMDGPU_MACH` that this LLVM writes for the target's processor.
+fn machine_number(library: &Library, target: &Target) -> Result<u32, Error> {
+    let api = &library.api;
+    let strings = TargetStrings::new(target)?;
+    let (mut llvm_target, mut buffer, mut message): (Ref, Ref, *mut c_char) = (null_mut(), null_mut(), null_mut());
+    // SAFETY: each handle is made here, used by this thread only, and disposed of once; strings outlive the calls; the
+    // buffer is read within its size. The context is our own: LLVM's global one must not be shared by threads.
+    unsafe {
+        if (api.target_from_triple)(strings.triple.as_ptr(), &mut llvm_target, &mut message) != 0 {
+            (api.message_dispose)(message);
+            return Ok(0);
+        }
+        let machine = (api.machine_create)(
+            llvm_target,
+            strings.triple.as_ptr(),
+            strings.processor.as_ptr(),
+            c"".as_ptr(),
+            OPT_DEFAULT,
+            RELOC_DEFAULT,
+            CODE_MODEL_DEFAULT,
+        );
+        if machine.is_null() {
+            return Ok(0);
+        }
+        let context = (api.context_create)();
+        let module = (api.module_create)(c"probe".as_ptr(), context);
+        (api.module_set_triple)(module, strings.triple.as_ptr());
+        let failed = (api.machine_emit)(machine, module, OBJECT_FILE, &mut message, &mut buffer) != 0;
+        let flags = if failed {
+            (api.message_dispose)(message);
+            0
+        } else {
+            let bytes = std::slice::from_raw_parts((api.buffer_start)(buffer).cast::<u8>(), (api.buffer_size)(buffer));
+            let flags = bytes.get(E_FLAGS).and_then(|flags| flags.first_chunk());
+            let flags = flags.map_or(0, |flags| u32::from_le_bytes(*flags));
+            (api.buffer_dispose)(buffer);
+            flags
+        };
+        (api.module_dispose)(module);
+        (api.context_dispose)(context);
+        (api.machine_dispose)(machine);
+        Ok(flags & MACH_MASK)
+    }
+}

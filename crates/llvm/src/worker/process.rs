@@ -1,0 +1,154 @@
+//! One worker process, seen from the parent: started, asked, and certainly ended.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::ARGUMENT;
+use super::protocol::{Reply, Request, read_frame};
+use crate::encodings::Window;
+use crate::source::Learn;
+use crate::{Error, ErrorKind};
+
+/// This program. On Linux that name holds even after the file was replaced, as an update does.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+/// Loading LLVM takes 12 ms, and 130 ms from a cold disk; far slower disks exist.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How much of a dead worker's standard error is quoted.
+const QUOTED_BYTES: usize = 1000;
+
+/// A worker that is ready for a request. Dropped, it is killed and waited for.
+pub(super) struct Process {
+    child: Child,
+    socket: BufReader<Deadline>,
+    stderr: File,
+    /// What it said of its library.
+    pub description: String,
+}
+
+/// Why a request was not answered.
+pub(super) enum Failure {
+    /// The worker says no, and lives.
+    Refused(Error),
+    /// It died or hung, after having announced the word at that offset if the request was careful.
+    Lost { trying: Option<usize>, why: String },
+}
+
+impl Process {
+    /// Starts a worker and waits until it has loaded `library`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when the library does not load, [`ErrorKind::WorkerFailed`] otherwise.
+    pub fn start(library: &Path) -> Result<Self, Error> {
+        let failed = |why: &str| Error::new(ErrorKind::WorkerFailed, format!("cannot start an LLVM worker: {why}"));
+        let mut process = Process::spawn(library).map_err(|error| failed(&error.to_string()))?;
+        let description = match process.reply(Instant::now() + START_TIMEOUT) {
+            Ok(frame) => match Reply::parse(&frame) {
+                Ok(Reply::Ready(description)) => Ok(description.to_owned()),
+                Ok(Reply::Refused(kind, message)) => Err(Error::new(kind, message)),
+                _ => Err(failed("it speaks another language")),
+            },
+            // A library can end the process while it loads: then it is no LLVM for us.
+            Err(error) => {
+                let why = process.obituary(&error);
+                Err(Error::new(ErrorKind::NotFound, format!("loading it ended the process: {why}")))
+            }
+        };
+        process.description = description?;
+        Ok(process)
+    }
+
+    fn spawn(library: &Path) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let stderr = tempfile::tempfile()?;
+        let program = if Path::new(THIS_PROGRAM).exists() { THIS_PROGRAM.into() } else { std::env::current_exe()? };
+        let child = Command::new(program)
+            .arg(ARGUMENT)
+            .arg(library)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(stderr.try_clone()?)
+            .spawn()?;
+        let socket = BufReader::new(Deadline { socket: ours, at: Instant::now() });
+        Ok(Process { child, socket, stderr, description: String::new() })
+    }
+
+    /// Sends `request` and hands what comes back to `learn`. `timeout` is for the whole answer, or in a careful request for
+    /// each word.
+    pub fn ask(&mut self, request: &Request, timeout: Duration, learn: &mut Learn) -> Result<(), Failure> {
+        let mut trying = None;
+        let mut deadline = Instant::now() + timeout;
+        let sent = self.send(request, timeout);
+        let lost = |process: &mut Self, trying, error| Failure::Lost { trying, why: process.obituary(&error) };
+        if let Err(error) = sent {
+            return Err(lost(self, trying, error));
+        }
+        loop {
+            let frame = match self.reply(deadline) {
+                Ok(frame) => frame,
+                Err(error) => return Err(lost(self, trying, error)),
+            };
+            match Reply::parse(&frame) {
+                Ok(Reply::Done) => return Ok(()),
+                Ok(Reply::Refused(kind, message)) => return Err(Failure::Refused(Error::new(kind, message))),
+                Ok(Reply::Trying(offset)) => (trying, deadline) = (Some(offset), Instant::now() + timeout),
+                Ok(Reply::Learnt(offset, outcome)) => learn(&Window::at(request.code, offset), &outcome),
+                Ok(Reply::Ready(_)) => return Err(lost(self, trying, io::ErrorKind::InvalidData.into())),
+                Err(error) => return Err(lost(self, trying, error)),
+            }
+        }
+    }
+
+    fn send(&mut self, request: &Request, timeout: Duration) -> io::Result<()> {
+        let socket = &mut self.socket.get_mut().socket;
+        socket.set_write_timeout(Some(timeout))?;
+        request.write(socket)
+    }
+
+    fn reply(&mut self, deadline: Instant) -> io::Result<Vec<u8>> {
+        self.socket.get_mut().at = deadline;
+        read_frame(&mut self.socket)
+    }
+
+    /// Ends the worker and says how it had ended, with the last that it wrote to standard error.
+    fn obituary(&mut self, error: &io::Error) -> String {
+        if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+            let _ = self.child.kill();
+        }
+        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let mut said = vec![0; QUOTED_BYTES];
+        let end = self.stderr.metadata().map_or(0, |metadata| metadata.len());
+        let len = self.stderr.read_at(&mut said, end.saturating_sub(QUOTED_BYTES as u64)).unwrap_or(0);
+        format!("{error}; {status}; {}", String::from_utf8_lossy(&said[..len]).trim())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both do nothing when it is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A socket whose reads end at a point in time.
+struct Deadline {
+    socket: UnixStream,
+    at: Instant,
+}
+
+impl Read for Deadline {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.at.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.socket.set_read_timeout(Some(left))?;
+        self.socket.read(buffer)
+    }
+}

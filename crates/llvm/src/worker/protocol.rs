@@ -1,0 +1,223 @@
+//! What parent and worker say to each other: frames of a 4-byte little-endian length, a tag byte and fields. Both ends are the same
+//! program, so there is no version; a worker's frames are still checked, because LLVM may have damaged it.
+//!
+//! The worker speaks first (`Ready` or `Refused`). Then each [`Request`] is answered by any number of `Trying` and
+//! `Learnt`, and one `Done` or `Refused`.
+
+use std::io::{self, Read, Write};
+
+use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
+use crate::{ErrorKind, Target};
+
+/// More than any frame has: a batch is 64 KiB of code, its answer at most 1 KiB of text for each of its words.
+const MAX_FRAME_BYTES: usize = 64 << 20;
+
+/// Decode what is new to the worker in a stretch of code.
+pub(super) struct Request<'a> {
+    pub target: &'a Target,
+    /// Announce each word before LLVM sees it, and answer at once: finds the word that kills.
+    pub careful: bool,
+    /// Only instructions that start before this offset; what lies behind is there to be looked at.
+    pub until: usize,
+    /// Windows known to kill LLVM: not to be tried.
+    pub crashed: &'a [Window],
+    pub code: &'a [u8],
+}
+
+/// A request as the worker receives it.
+pub(super) struct OwnedRequest {
+    pub target: Target,
+    pub careful: bool,
+    pub until: usize,
+    pub crashed: Vec<Window>,
+    pub code: Vec<u8>,
+}
+
+/// What the worker says.
+pub(super) enum Reply<'a> {
+    /// The library is loaded; its description.
+    Ready(&'a str),
+    /// It cannot be done, and the worker lives on.
+    Refused(ErrorKind, &'a str),
+    /// LLVM is about to see the word at this offset.
+    Trying(usize),
+    /// The instruction at this offset is new.
+    Learnt(usize, Outcome<'a>),
+    /// The request is answered.
+    Done,
+}
+
+impl Request<'_> {
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut body = Vec::with_capacity(self.code.len() + 64);
+        body.extend([u8::from(self.careful), u8::from(self.target.wave64())]);
+        put_u32(&mut body, self.until);
+        put_bytes(&mut body, self.target.to_string().as_bytes());
+        put_u32(&mut body, self.crashed.len());
+        self.crashed.iter().for_each(|window| body.extend(window.bytes()));
+        put_bytes(&mut body, self.code);
+        write_frame(out, &body)
+    }
+}
+
+impl OwnedRequest {
+    /// Waits for the next request; an error of kind `UnexpectedEof` is the end of the parent.
+    pub fn read(input: &mut impl Read) -> io::Result<Self> {
+        let frame = read_frame(input)?;
+        let mut fields = Fields(&frame);
+        let (careful, wave64) = (fields.u8()? != 0, fields.u8()? != 0);
+        let until = fields.u32()?;
+        let target = Target::from_id(fields.str()?).map_err(io::Error::other)?.with_wave64(wave64);
+        let crashed = (0..fields.u32()?).map(|_| Ok(Window::at(fields.take(MAX_INSTRUCTION_BYTES)?, 0)));
+        let crashed = crashed.collect::<io::Result<_>>()?;
+        Ok(OwnedRequest { target, careful, until, crashed, code: fields.bytes()?.to_vec() })
+    }
+}
+
+impl<'a> Reply<'a> {
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut body = Vec::new();
+        match self {
+            Reply::Ready(description) => {
+                body.push(b'R');
+                put_bytes(&mut body, description.as_bytes());
+            }
+            Reply::Refused(kind, message) => {
+                body.extend([b'N', u8::from(*kind == ErrorKind::NotFound)]);
+                put_bytes(&mut body, message.as_bytes());
+            }
+            Reply::Trying(offset) => {
+                body.push(b'T');
+                put_u32(&mut body, *offset);
+            }
+            Reply::Learnt(offset, outcome) => {
+                let (words, text) = match outcome {
+                    Outcome::Decoded { words, text } => (*words, *text),
+                    Outcome::Undecodable | Outcome::Crashed => (0, ""),
+                };
+                body.extend([b'L', words]);
+                put_u32(&mut body, *offset);
+                put_bytes(&mut body, text.as_bytes());
+            }
+            Reply::Done => body.push(b'D'),
+        }
+        write_frame(out, &body)
+    }
+
+    /// Reads a frame that [`read_frame`] returned.
+    pub fn parse(frame: &'a [u8]) -> io::Result<Self> {
+        let mut fields = Fields(frame);
+        Ok(match fields.u8()? {
+            b'R' => Reply::Ready(fields.str()?),
+            b'N' => {
+                let kind = if fields.u8()? == 1 { ErrorKind::NotFound } else { ErrorKind::UnknownTarget };
+                Reply::Refused(kind, fields.str()?)
+            }
+            b'T' => Reply::Trying(fields.u32()?),
+            b'L' => {
+                let words = fields.u8()?;
+                let offset = fields.u32()?;
+                let text = fields.str()?;
+                match usize::from(words) {
+                    0 => Reply::Learnt(offset, Outcome::Undecodable),
+                    n if 4 * n <= MAX_INSTRUCTION_BYTES => Reply::Learnt(offset, Outcome::Decoded { words, text }),
+                    _ => return Err(malformed()),
+                }
+            }
+            b'D' => Reply::Done,
+            _ => return Err(malformed()),
+        })
+    }
+}
+
+fn write_frame(out: &mut impl Write, body: &[u8]) -> io::Result<()> {
+    out.write_all(&(body.len() as u32).to_le_bytes())?;
+    out.write_all(body)
+}
+
+/// Reads one frame's tag and fields.
+pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut len = [0; 4];
+    input.read_exact(&mut len)?;
+    let len = u32::from_le_bytes(len) as usize;
+    if len > MAX_FRAME_BYTES {
+        return Err(malformed());
+    }
+    let mut body = vec![0; len];
+    input.read_exact(&mut body)?;
+    Ok(body)
+}
+
+fn put_u32(body: &mut Vec<u8>, number: usize) {
+    body.extend((number as u32).to_le_bytes());
+}
+
+fn put_bytes(body: &mut Vec<u8>, bytes: &[u8]) {
+    put_u32(body, bytes.len());
+    body.extend(bytes);
+}
+
+fn malformed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "malformed frame")
+}
+
+/// The fields of a frame that are not yet read.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, len: usize) -> io::Result<&'a [u8]> {
+        let (field, rest) = self.0.split_at_checked(len).ok_or_else(malformed)?;
+        self.0 = rest;
+        Ok(field)
+    }
+
+    fn u8(&mut self) -> io::Result<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn u32(&mut self) -> io::Result<usize> {
+        let field = self.take(4)?;
+        Ok(u32::from_le_bytes([field[0], field[1], field[2], field[3]]) as usize)
+    }
+
+    fn bytes(&mut self) -> io::Result<&'a [u8]> {
+        let len = self.u32()?;
+        self.take(len)
+    }
+
+    fn str(&mut self) -> io::Result<&'a str> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| malformed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_arrives_as_it_was_sent() -> io::Result<()> {
+        let target = Target::from_id("gfx1100:xnack-").map_err(io::Error::other)?.with_wave64(true);
+        let crashed = [Window([1, 2, 3, 4, 5])];
+        let mut wire = Vec::new();
+        Request { target: &target, careful: true, until: 3, crashed: &crashed, code: b"12345" }.write(&mut wire)?;
+        let request = OwnedRequest::read(&mut wire.as_slice())?;
+        assert_eq!((request.target, request.careful, request.until), (target, true, 3));
+        assert_eq!((request.crashed.as_slice(), request.code.as_slice()), (&crashed[..], &b"12345"[..]));
+        Ok(())
+    }
+
+    #[test]
+    fn a_damaged_reply_is_an_error() -> io::Result<()> {
+        let mut wire = Vec::new();
+        Reply::Learnt(8, Outcome::Decoded { words: 2, text: "s_nop 0" }).write(&mut wire)?;
+        let frame = read_frame(&mut wire.as_slice())?;
+        assert!(matches!(Reply::parse(&frame)?, Reply::Learnt(8, Outcome::Decoded { words: 2, text: "s_nop 0" })));
+        for cut in 0..frame.len() {
+            assert!(Reply::parse(&frame[..cut]).is_err(), "cut at {cut}");
+        }
+        let mut long = frame;
+        long[1] = 6;
+        assert!(Reply::parse(&long).is_err(), "no instruction has 6 words");
+        Ok(())
+    }
+}
