@@ -24,6 +24,10 @@ struct TargetCache {
 }
 
 impl TargetCache {
+    fn new(source: Arc<dyn Source>) -> Self {
+        TargetCache { source, encodings: RwLock::new(Encodings::new()), texts: Arc::new(Texts::new()) }
+    }
+
     fn learn(&self, window: &Window, outcome: &Outcome) {
         let mut encodings = self.encodings.write().unwrap_or_else(PoisonError::into_inner);
         let id = encodings.insert(window, outcome);
@@ -43,7 +47,8 @@ struct Candidate {
 pub(crate) struct CachedDecoder {
     options: Options,
     candidates: Mutex<Vec<Candidate>>,
-    targets: RwLock<HashMap<Target, Arc<TargetCache>>>,
+    /// Also the targets that nobody knows, so that a folder full of them is not probed file by file.
+    targets: RwLock<HashMap<Target, Result<Arc<TargetCache>, Error>>>,
     description: String,
 }
 
@@ -74,16 +79,16 @@ impl CachedDecoder {
     }
 
     fn for_target(&self, target: &Target) -> Result<Arc<TargetCache>, Error> {
-        if let Some(cache) = self.targets.read().unwrap_or_else(PoisonError::into_inner).get(target) {
-            return Ok(Arc::clone(cache));
+        if let Some(known) = self.targets.read().unwrap_or_else(PoisonError::into_inner).get(target) {
+            return known.clone();
         }
-        let source = self.newest_that_knows(target)?;
+        let cache = match self.newest_that_knows(target) {
+            Ok(source) => Ok(Arc::new(TargetCache::new(source))),
+            Err(error) if error.kind() == ErrorKind::UnknownTarget => Err(error),
+            Err(error) => return Err(error),
+        };
         let mut targets = self.targets.write().unwrap_or_else(PoisonError::into_inner);
-        let cache = targets.entry(target.clone()).or_insert_with(|| {
-            let (encodings, texts) = (RwLock::new(Encodings::new()), Arc::new(Texts::new()));
-            Arc::new(TargetCache { source, encodings, texts })
-        });
-        Ok(Arc::clone(cache))
+        targets.entry(target.clone()).or_insert(cache).clone()
     }
 
     fn newest_that_knows(&self, target: &Target) -> Result<Arc<dyn Source>, Error> {
@@ -96,7 +101,8 @@ impl CachedDecoder {
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::new(ErrorKind::UnknownTarget, refusals.join("\n")))
+        let way_out = "check the spelling, or install a newer LLVM (Debian, Ubuntu: apt install libllvm22) or name one with --llvm PATH or $COAX_LLVM";
+        Err(Error::new(ErrorKind::UnknownTarget, format!("{}\n{way_out}", refusals.join("\n"))))
     }
 }
 

@@ -31,7 +31,7 @@ const FAMILY_WORDS: &[(&str, [u32; 4], &str)] = &[
     ("gfx9", [0xbf81_0000, 0, 0, 0], "s_endpgm"),
     ("gfx908", [0xd3c0_0000, 0x048a_0300, 0, 0], "v_mfma_f32_32x32x1"),
     ("gfx90a", [0xd3b0_4000, 0x1c1a_0902, 0, 0], "v_pk_fma_f32"),
-    ("gfx9-4", [0xd3f3_8000, 0x0402_0902, 0, 0], "v_mfma_f32_16x16x32_fp8_fp8"),
+    ("gfx9-4", [0xd3d7_0000, 0x0422_0d04, 0, 0], "v_mfma_i32_16x16x32_i8"),
     ("gfx94", [0xd3f3_8000, 0x0402_0902, 0, 0], "v_mfma_f32_16x16x32_fp8_fp8"),
     ("gfx95", [0xd3ac_0000, 0x0002_2b14, 0xd3ad_0800, 0x0402_1904], "v_mfma_scale_f32_16x16x128_f8f6f4"),
     ("gfx10", [0xbfa1_003f, 0, 0, 0], "s_clause"),
@@ -69,11 +69,7 @@ pub(crate) fn family_is_decoded(
 }
 
 fn unknown(library: &Library, target: &Target, what: &str) -> Error {
-    let processor = target.processor();
-    let message = format!(
-        "{library} {what} `{processor}`: check the spelling, or name a newer LLVM with --llvm or $COAX_LLVM (Debian, Ubuntu: apt install libllvm22)"
-    );
-    Error::new(ErrorKind::UnknownTarget, message)
+    Error::new(ErrorKind::UnknownTarget, format!("{library} {what} `{}`", target.processor()))
 }
 
 /// The `EF_AMDGPU_MACH` that this LLVM writes for the target's processor.

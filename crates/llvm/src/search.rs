@@ -35,7 +35,7 @@ pub(crate) struct Search {
     pub rocm: Vec<PathBuf>,
     /// The root of the file system.
     pub root: PathBuf,
-    /// Whether the loader may be asked for a library by name alone.
+    /// Whether the loader is asked for a library by name alone when no folder has one.
     pub by_name: bool,
 }
 
@@ -54,7 +54,7 @@ impl Search {
         }
         let mut found: Vec<PathBuf> = self.rocm.iter().flat_map(|folder| newest_first(&around(folder))).collect();
         found.extend(newest_first(&self.system_folders()));
-        if self.by_name {
+        if self.by_name && found.is_empty() {
             let names = |major| [format!("libLLVM.so.{major}.1"), format!("libLLVM-{major}.so")];
             found.extend(NAMED_MAJORS.rev().flat_map(names).map(PathBuf::from));
         }

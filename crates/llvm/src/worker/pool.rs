@@ -14,6 +14,8 @@ use crate::{Error, ErrorKind, Options, Target};
 
 /// How much code a worker is given at once: some 9,000 instructions, 10 ms when all are new.
 const BATCH_BYTES: usize = 64 << 10;
+/// So many workers may be lost for no word's sake before a batch is given up; and so many while they start.
+const TOLERATED_ACCIDENTS: u32 = 5;
 
 /// See the module.
 pub(crate) struct Pool {
@@ -42,7 +44,7 @@ impl Pool {
             let message = "this program does not call llvm::worker::main_if_requested at the start of main";
             return Err(Error::new(ErrorKind::WorkerFailed, message));
         }
-        let first = Process::start(library)?;
+        let first = start(library, options.batch_timeout)?;
         let limit = options.workers.max(1);
         Ok(Pool {
             library: library.to_owned(),
@@ -83,38 +85,40 @@ impl Source for Pool {
         self.teach(target, &[], &mut |_, _| ())
     }
 
-    /// A batch whose worker is lost is asked again carefully, of a new worker, which announces each word before LLVM sees
-    /// it. A word at which that one is lost too is the culprit: it is learnt as crashed, and the batch goes on behind it.
-    /// When the second attempt goes well, the first worker was lost to something else (a signal, no memory).
+    /// A batch whose worker is lost is asked again carefully, of a new worker, which announces each word before LLVM
+    /// sees it. When that one is lost as well, the batch goes on at the word that it had announced: what comes before is
+    /// learnt. A careful worker that is lost at the very first word of its batch has lost its life to that word, for
+    /// the one before it was lost there too; the word is learnt as crashed, and the batch goes on behind it.
+    /// A worker lost to something else (a signal, no memory) so costs time and blames nobody.
     fn teach(&self, target: &Target, code: &[u8], learn: &mut Learn) -> Result<(), Error> {
         let batch = &code[..code.len().min(BATCH_BYTES + MAX_INSTRUCTION_BYTES)];
         let mut loan = self.borrow()?;
-        let (mut start, mut careful) = (0, false);
+        let (mut start, mut careful, mut accidents) = (0, false, 0);
         loop {
-            let crashed = self.crashed(target);
-            let until = BATCH_BYTES.saturating_sub(start);
-            let request = Request { target, careful, until, crashed: &crashed, code: &batch[start..] };
-            match loan.revive()?.ask(&request, self.batch_timeout, learn) {
+            let (code, crashed) = (&batch[start..], self.crashed(target));
+            let request = Request { target, careful, until: BATCH_BYTES - start, crashed: &crashed, code };
+            let (trying, why) = match loan.revive()?.ask(&request, self.batch_timeout, learn) {
                 Ok(()) => return Ok(()),
                 Err(Failure::Refused(error)) => return Err(error),
-                Err(Failure::Lost { trying, why }) => {
-                    loan.process = None;
-                    match trying {
-                        Some(offset) => {
-                            let window = Window::at(request.code, offset);
-                            self.remember_crashed(target, window);
-                            learn(&window, &Outcome::Crashed);
-                            start += offset + 4;
-                        }
-                        None if !careful => careful = true,
-                        None => {
-                            let message = format!("an LLVM worker died twice before it decoded anything: {why}");
-                            return Err(Error::new(ErrorKind::WorkerFailed, message));
-                        }
-                    }
+                Err(Failure::Lost { trying, why }) => (trying, why),
+            };
+            loan.process = None;
+            careful = true;
+            match trying {
+                Some(0) => {
+                    let culprit = Window::at(code, 0);
+                    self.remember_crashed(target, culprit);
+                    learn(&culprit, &Outcome::Crashed);
+                    start += 4;
+                }
+                Some(offset) => start += offset,
+                None if accidents < TOLERATED_ACCIDENTS => accidents += 1,
+                None => {
+                    let message = format!("LLVM workers keep dying before they decode anything: {why}");
+                    return Err(Error::new(ErrorKind::WorkerFailed, message));
                 }
             }
-            if start >= batch.len().min(BATCH_BYTES) && start > 0 {
+            if start >= BATCH_BYTES {
                 return Ok(());
             }
         }
@@ -133,6 +137,17 @@ impl Pool {
     }
 }
 
+/// A new worker, which may be lost to an accident while it starts.
+fn start(library: &Path, timeout: Duration) -> Result<Process, Error> {
+    let mut accidents = 0;
+    loop {
+        match Process::start(library, timeout) {
+            Err(error) if error.kind() == ErrorKind::WorkerFailed && accidents < TOLERATED_ACCIDENTS => accidents += 1,
+            result => return result,
+        }
+    }
+}
+
 /// A worker on loan. Returned on drop, and what was learnt from it is in the cache by then: a worker tells each
 /// encoding only once.
 struct Loan<'a> {
@@ -144,7 +159,7 @@ impl Loan<'_> {
     /// The worker; a new one if the last was lost.
     fn revive(&mut self) -> Result<&mut Process, Error> {
         if self.process.is_none() {
-            self.process = Some(Process::start(&self.pool.library)?);
+            self.process = Some(start(&self.pool.library, self.pool.batch_timeout)?);
         }
         self.process.as_mut().ok_or_else(|| Error::new(ErrorKind::WorkerFailed, "no worker"))
     }

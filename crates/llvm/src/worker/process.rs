@@ -17,8 +17,6 @@ use crate::{Error, ErrorKind};
 
 /// This program. On Linux that name holds even after the file was replaced, as an update does.
 const THIS_PROGRAM: &str = "/proc/self/exe";
-/// Loading LLVM takes 12 ms, and 130 ms from a cold disk; far slower disks exist.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How much of a dead worker's standard error is quoted.
 const QUOTED_BYTES: usize = 1000;
 
@@ -40,26 +38,22 @@ pub(super) enum Failure {
 }
 
 impl Process {
-    /// Starts a worker and waits until it has loaded `library`.
+    /// Starts a worker and waits at most `timeout` until it has loaded `library` (12 ms; 130 ms from a cold disk).
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when the library does not load, [`ErrorKind::WorkerFailed`] otherwise.
-    pub fn start(library: &Path) -> Result<Self, Error> {
+    pub fn start(library: &Path, timeout: Duration) -> Result<Self, Error> {
         let failed = |why: &str| Error::new(ErrorKind::WorkerFailed, format!("cannot start an LLVM worker: {why}"));
         let mut process = Process::spawn(library).map_err(|error| failed(&error.to_string()))?;
-        let description = match process.reply(Instant::now() + START_TIMEOUT) {
-            Ok(frame) => match Reply::parse(&frame) {
-                Ok(Reply::Ready(description)) => Ok(description.to_owned()),
-                Ok(Reply::Refused(kind, message)) => Err(Error::new(kind, message)),
-                _ => Err(failed("it speaks another language")),
-            },
-            // A library can end the process while it loads: then it is no LLVM for us.
-            Err(error) => {
-                let why = process.obituary(&error);
-                Err(Error::new(ErrorKind::NotFound, format!("loading it ended the process: {why}")))
-            }
+        let frame = match process.reply(Instant::now() + timeout) {
+            Ok(frame) => frame,
+            Err(error) => return Err(failed(&process.obituary(&error))),
         };
-        process.description = description?;
+        process.description = match Reply::parse(&frame) {
+            Ok(Reply::Ready(description)) => description.to_owned(),
+            Ok(Reply::Refused(kind, message)) => return Err(Error::new(kind, message)),
+            _ => return Err(failed("it does not speak the protocol")),
+        };
         Ok(process)
     }
 
@@ -82,32 +76,33 @@ impl Process {
     /// each word.
     pub fn ask(&mut self, request: &Request, timeout: Duration, learn: &mut Learn) -> Result<(), Failure> {
         let mut trying = None;
-        let mut deadline = Instant::now() + timeout;
-        let sent = self.send(request, timeout);
-        let lost = |process: &mut Self, trying, error| Failure::Lost { trying, why: process.obituary(&error) };
-        if let Err(error) = sent {
-            return Err(lost(self, trying, error));
-        }
-        loop {
-            let frame = match self.reply(deadline) {
-                Ok(frame) => frame,
-                Err(error) => return Err(lost(self, trying, error)),
-            };
-            match Reply::parse(&frame) {
-                Ok(Reply::Done) => return Ok(()),
-                Ok(Reply::Refused(kind, message)) => return Err(Failure::Refused(Error::new(kind, message))),
-                Ok(Reply::Trying(offset)) => (trying, deadline) = (Some(offset), Instant::now() + timeout),
-                Ok(Reply::Learnt(offset, outcome)) => learn(&Window::at(request.code, offset), &outcome),
-                Ok(Reply::Ready(_)) => return Err(lost(self, trying, io::ErrorKind::InvalidData.into())),
-                Err(error) => return Err(lost(self, trying, error)),
-            }
-        }
+        self.exchange(request, timeout, learn, &mut trying).map_err(|error| match error.downcast::<Error>() {
+            Ok(refusal) => Failure::Refused(refusal),
+            Err(error) => Failure::Lost { trying, why: self.obituary(&error) },
+        })
     }
 
-    fn send(&mut self, request: &Request, timeout: Duration) -> io::Result<()> {
+    /// A refusal is an `io::Error` that wraps an [`Error`].
+    fn exchange(
+        &mut self,
+        request: &Request,
+        timeout: Duration,
+        learn: &mut Learn,
+        trying: &mut Option<usize>,
+    ) -> io::Result<()> {
         let socket = &mut self.socket.get_mut().socket;
         socket.set_write_timeout(Some(timeout))?;
-        request.write(socket)
+        request.write(socket)?;
+        let mut deadline = Instant::now() + timeout;
+        loop {
+            match Reply::parse(&self.reply(deadline)?)? {
+                Reply::Done => return Ok(()),
+                Reply::Refused(kind, message) => return Err(io::Error::other(Error::new(kind, message))),
+                Reply::Trying(offset) => (*trying, deadline) = (Some(offset), Instant::now() + timeout),
+                Reply::Learnt(offset, outcome) => learn(&Window::at(request.code, offset), &outcome),
+                Reply::Ready(_) => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
     }
 
     fn reply(&mut self, deadline: Instant) -> io::Result<Vec<u8>> {

@@ -1,0 +1,156 @@
+//! Workers that crash, are killed, hang: everything else still decodes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::{Failed, Trial};
+use llvm::{Decoder, Isolation, Listing, Options, State, Target};
+
+use crate::Outcome;
+
+/// LLVM 22.1.8 dies of it with a segmentation fault, on gfx942.
+const KILLER: [u32; 2] = [0x7eaa_14f9, 0x0006_1758];
+const S_NOP: u32 = 0xbf80_0000;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test("only_the_word_that_kills_is_marked", crashes),
+        Trial::test("a_killed_worker_is_replaced", || disturbed("-KILL")),
+        Trial::test("a_hung_worker_is_replaced", || disturbed("-STOP")),
+        Trial::test("no_child_outlives_its_decoder", no_child_is_left),
+        Trial::test("threads_do_not_change_the_answer", threads),
+    ]
+}
+
+fn code(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+/// So many different instructions: `s_mov_b32 s0, literal`.
+fn distinct(count: u32, from: u32) -> Vec<u8> {
+    code((0..count).flat_map(|i| [0xbe80_00ff, 0x1000_0000 + from + i]))
+}
+
+fn crashes() -> Outcome {
+    let decoder = crate::open(Isolation::Worker)?;
+    let words = [S_NOP, S_NOP + 1, KILLER[0], KILLER[1], S_NOP + 2, KILLER[0], KILLER[1], S_NOP + 3, S_NOP, S_NOP, S_NOP];
+    let listing = decoder.decode(&Target::new("gfx942"), &code(words))?;
+    let crashed: Vec<u32> = of_state(&listing, State::Crashed).collect();
+    if crashed != [8, 20] {
+        return Err(format!("crashed at {crashed:?}").into());
+    }
+    for (offset, text) in [(0, "s_nop 0"), (4, "s_nop 1"), (16, "s_nop 2"), (28, "s_nop 3"), (40, "s_nop 0")] {
+        let found = listing.instructions().iter().find(|instruction| instruction.offset == offset);
+        if found.is_none_or(|instruction| listing.text(instruction) != text || instruction.untrusted != (offset > 8)) {
+            return Err(format!("at {offset}: {found:?}, expected {text}").into());
+        }
+    }
+    Ok(())
+}
+
+fn of_state(listing: &Listing, state: State) -> impl Iterator<Item = u32> {
+    listing.instructions().iter().filter(move |instruction| instruction.state == state).map(|instruction| instruction.offset)
+}
+
+/// Sends a signal to every worker, five times, while new instructions are decoded.
+fn disturbed(signal: &str) -> Outcome {
+    let (decoder, library) = open_under_another_name()?;
+    let target = Target::new("gfx942");
+    let (done, mut signals) = (AtomicBool::new(false), 0);
+    let mut result = Ok(());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..20 {
+                result = all_decoded(decoder.as_ref(), &target, round);
+                if result.is_err() {
+                    break;
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        while !done.load(Ordering::Relaxed) && signals < 5 {
+            thread::sleep(Duration::from_millis(100));
+            for child in children(&library) {
+                let sent = Command::new("kill").args([signal, &child.to_string()]).status();
+                signals += usize::from(sent.is_ok_and(|status| status.success()));
+            }
+        }
+    });
+    result?;
+    if signals == 0 { Err("nobody was disturbed".into()) } else { Ok(()) }
+}
+
+fn all_decoded(decoder: &dyn Decoder, target: &Target, round: u32) -> Outcome {
+    let count = 30_000;
+    let listing = decoder.decode(target, &distinct(count, round * count))?;
+    let decoded = listing.instructions().iter().filter(|instruction| instruction.state == State::Decoded);
+    let right = decoded.zip(0..).filter(|(instruction, i)| {
+        listing.text(instruction) == format!("s_mov_b32 s0, {:#x}", 0x1000_0000 + round * count + i)
+    });
+    let right = right.count();
+    // A signal can hit two workers in succession at the same word. One in 600,000 is luck enough for that.
+    let blamed = of_state(&listing, State::Crashed).count();
+    if right + blamed < count as usize || blamed > 1 {
+        return Err(format!("{right} of {count} are right, {blamed} blamed").into());
+    }
+    Ok(())
+}
+
+/// A decoder whose workers can be told from those of other tests, by the path of their library.
+fn open_under_another_name() -> Result<(Box<dyn Decoder>, PathBuf), Failed> {
+    let description = crate::open(Isolation::Worker)?.describe();
+    let path = description.split_once('(').and_then(|(_, rest)| rest.split_once(')')).ok_or("no path")?.0;
+    let library = tempfile::tempdir()?.keep().join("libLLVM.so");
+    std::os::unix::fs::symlink(path, &library)?;
+    let timeout = Duration::from_secs(1);
+    let options = Options { path: Some(library.clone()), workers: 2, batch_timeout: timeout, ..Options::default() };
+    Ok((llvm::open(&options)?, library))
+}
+
+/// The processes that were started with that library.
+fn children(library: &Path) -> Vec<u32> {
+    let processes = Path::new("/proc").read_dir().into_iter().flatten().flatten();
+    let ids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    ids.filter(|id| {
+        let arguments = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        arguments.split(|byte| *byte == 0).any(|argument| argument == library.as_os_str().as_encoded_bytes())
+    })
+    .collect()
+}
+
+fn no_child_is_left() -> Outcome {
+    let (decoder, library) = open_under_another_name()?;
+    decoder.decode(&Target::new("gfx942"), &distinct(10, 0))?;
+    let before = children(&library);
+    let _ = Command::new("kill").args(["-STOP", &before.first().ok_or("no worker")?.to_string()]).status();
+    drop(decoder);
+    let after = children(&library);
+    if before.is_empty() || !after.is_empty() { Err(format!("{before:?}, then {after:?}").into()) } else { Ok(()) }
+}
+
+/// What one thread gets from a fresh decoder equals what each of eight gets that share one.
+fn threads() -> Outcome {
+    let target = Target::new("gfx942");
+    let pieces: Vec<Vec<u8>> = (0..8).map(|i| distinct(3000, 1000 * i)).collect();
+    let all = crate::open(Isolation::Worker)?;
+    let shared = thread::scope(|scope| -> Result<Vec<Listing>, llvm::Error> {
+        let handles: Vec<_> = pieces.iter().map(|piece| scope.spawn(|| all.decode(&target, piece))).collect();
+        handles.into_iter().filter_map(|handle| handle.join().ok()).collect()
+    })?;
+    let alone = crate::open(Isolation::Worker)?;
+    for (piece, shared) in pieces.iter().zip(&shared) {
+        let alone = alone.decode(&target, piece)?;
+        if shown(&alone) != shown(shared) {
+            return Err("eight threads give another answer".into());
+        }
+    }
+    if shared.len() == pieces.len() { Ok(()) } else { Err("a thread panicked".into()) }
+}
+
+fn shown(listing: &Listing) -> Vec<(u32, u8, &str)> {
+    let instructions = listing.instructions().iter();
+    instructions.map(|instruction| (instruction.offset, instruction.len, listing.text(instruction))).collect()
+}
