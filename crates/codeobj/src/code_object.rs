@@ -12,7 +12,7 @@ pub use code::{CodeRange, Function};
 pub use kernel::{Kernel, PlacedDescriptor};
 
 use crate::elf::{Elf, Note};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, Place, Result};
 use crate::metadata::{Detail, Metadata};
 use crate::target::TargetId;
 use object::elf;
@@ -180,12 +180,5 @@ fn target(file: &Elf<'_>, metadata: Option<&Metadata>, problems: &mut Vec<String
                 }
             }
         }
-    }
-}
-
-impl Error {
-    /// An error about `offset` of `section`.
-    fn in_section(section: &Section, offset: u64, message: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Malformed, section.place(offset), message)
     }
 }

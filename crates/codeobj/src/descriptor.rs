@@ -85,8 +85,8 @@ impl Descriptor {
     /// SGPRs that a wave gets; none from gfx10 on, where every wave gets all of them.
     pub fn allocated_sgprs(&self, family: Family) -> Option<u32> {
         const GRANULE: u32 = 8;
-        let fixed = !matches!(family, Family::Gfx6To8 | Family::Gfx9 | Family::Gfx90a);
-        (!fixed).then(|| (self.value("granulated_wavefront_sgpr_count") as u32 + 1) * GRANULE)
+        // The processors that gave up counting SGPRs are those that introduced wave32.
+        (!family.has_wave32()).then(|| (self.value("granulated_wavefront_sgpr_count") as u32 + 1) * GRANULE)
     }
 
     /// Every field that `family` defines, with its raw value, in the order of the bytes.

@@ -58,6 +58,11 @@ impl Family {
         }
     }
 
+    /// Whether waves may have 32 lanes.
+    pub fn has_wave32(self) -> bool {
+        !matches!(self, Family::Gfx6To8 | Family::Gfx9 | Family::Gfx90a)
+    }
+
     const fn mask(self) -> u8 {
         1 << self as u8
     }
