@@ -39,7 +39,9 @@ fn differences(metadata: &KernelMetadata, descriptor: &Descriptor, family: Optio
     compare(".wavefront_size", metadata.wavefront_size.value(), if wave32 { 32 } else { 64 });
     let allocated = u64::from(descriptor.allocated_vgprs(family, wave32));
     if let Some(used) = metadata.vgpr_count.value().filter(|used| *used > allocated) {
-        found.push(format!("`.vgpr_count` is {used} in the metadata, more than the {allocated} that the descriptor allocates"));
+        found.push(format!(
+            "`.vgpr_count` is {used} in the metadata, more than the {allocated} that the descriptor allocates"
+        ));
     }
     found
 }

@@ -49,7 +49,6 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-
     /// Goes to the next line. `...` and empty lines may only end the text.
     fn next_line(&mut self) -> Option<()> {
         let rest = &self.text.as_bytes()[self.end..];
