@@ -10,7 +10,7 @@ mod workers;
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Failed};
 use llvm::{Decoder, Isolation, Options};
 
 /// What a test returns.

@@ -39,7 +39,7 @@ pub fn trials() -> Vec<Trial> {
     fixtures.into_iter().chain(corpus).map(|trial| trial.with_ignored_flag(ignored)).collect()
 }
 
-/// What was compared in one file.
+/// What was compared.
 #[derive(Default)]
 struct Counts {
     instructions: usize,
@@ -72,7 +72,7 @@ fn code_objects(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
         let path = entry?.path();
         if path.is_dir() {
             found.extend(code_objects(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "co") {
+        } else if path.extension().is_some_and(|extension| extension == "co" || extension == "hsaco") {
             found.push(path);
         }
     }
@@ -155,9 +155,19 @@ fn processor(flags: FileFlags) -> Result<&'static str, Failed> {
     let FileFlags::Elf { e_flags, .. } = flags else { return Err("not ELF".into()) };
     // EF_AMDGPU_MACH of the AMDGPU backend guide.
     match e_flags.0 & 0xff {
-        0x4c => Ok("gfx942"),
-        0x4f => Ok("gfx950"),
+        0x2c => Ok("gfx900"),
+        0x2f => Ok("gfx906"),
+        0x30 => Ok("gfx908"),
+        0x33 => Ok("gfx1010"),
+        0x36 => Ok("gfx1030"),
+        0x3f => Ok("gfx90a"),
+        0x41 => Ok("gfx1100"),
+        0x48 => Ok("gfx1200"),
         0x49 => Ok("gfx1250"),
+        0x4c => Ok("gfx942"),
+        0x4e => Ok("gfx1201"),
+        0x4f => Ok("gfx950"),
+        0x5f => Ok("gfx9-4-generic"),
         mach => Err(format!("machine {mach:#x}").into()),
     }
 }
