@@ -1,2 +1,13 @@
-//! coax
-fn main() {}
+//! `coax`: the command line. Each command is a file in [`commands`]; formats and ISA are the libraries'.
+
+mod commands;
+mod counter;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    llvm::worker::main_if_requested();
+    commands::run()
+}

@@ -1,0 +1,195 @@
+//! Which kernel of one snapshot is which of the other. In this order: equal keys; names that `--match` makes equal;
+//! equal identity (a specialisation's signature and options); a bare kernel name that is left over once on each side.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+
+use crate::snapshot::Snapshot;
+use crate::triton::Identity;
+
+/// `REGEX=REPLACEMENT`: rewrites keys of both sides before they are compared.
+#[derive(Clone, Debug)]
+pub struct Rewrite {
+    regex: Regex,
+    replacement: String,
+}
+
+impl Rewrite {
+    /// Reads `REGEX=REPLACEMENT`; the last `=` separates, and the replacement may use `$1`.
+    pub fn parse(text: &str) -> Result<Rewrite, String> {
+        let (regex, replacement) =
+            text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no `=`; expected REGEX=REPLACEMENT"))?;
+        let regex = Regex::new(regex).map_err(|e| format!("`{regex}` is not a regular expression: {e}"))?;
+        Ok(Rewrite { regex, replacement: replacement.into() })
+    }
+}
+
+/// One row to be: a kernel of each side, or of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Key before; none when the kernel is new.
+    pub before: Option<String>,
+    /// Key after; none when the kernel is gone.
+    pub after: Option<String>,
+}
+
+impl Pair {
+    /// The key that the row goes by.
+    pub fn key(&self) -> &str {
+        self.before.as_deref().or(self.after.as_deref()).unwrap_or_default()
+    }
+}
+
+/// The kernel's name in a key.
+pub fn bare_name(key: &str) -> &str {
+    // Names may hold `::` themselves (`ns::gemm`), the place in front of them ends at the first one.
+    key.split_once("::").map_or(key, |(_, name)| name)
+}
+
+/// Pairs all kernels. The notes tell of every pair whose keys differ, and of names that stay ambiguous.
+pub fn pair(before: &Snapshot, after: &Snapshot, rewrites: &[Rewrite]) -> (Vec<Pair>, Vec<String>) {
+    let mut state = Pairing { before, after, pairs: Vec::new(), notes: Vec::new() };
+    let mut left: Vec<&str> = before.kernels.keys().map(String::as_str).collect();
+    let mut right: Vec<&str> = after.kernels.keys().map(String::as_str).collect();
+    state.round(&mut left, &mut right, |_, key| Some(key.to_owned()), None);
+    if !rewrites.is_empty() {
+        let rewrite = |_: &Snapshot, key: &str| Some(rewritten(key, rewrites));
+        state.round(&mut left, &mut right, rewrite, Some("--match makes them equal"));
+        let rewrite = |_: &Snapshot, key: &str| Some(rewritten(bare_name(key), rewrites));
+        state.round(&mut left, &mut right, rewrite, Some("--match makes the kernel names equal"));
+    }
+    for (round, why) in Identity::default().rounds().map(|(_, why)| why).into_iter().enumerate() {
+        let identity = |snapshot: &Snapshot, key: &str| {
+            let (identity, _) = snapshot.kernels[key].identity.as_ref()?.rounds().into_iter().nth(round)?;
+            Some(format!("{} {identity}", bare_name(key)))
+        };
+        state.round(&mut left, &mut right, identity, Some(why));
+    }
+    let name = |_: &Snapshot, key: &str| Some(bare_name(key).to_owned());
+    state.round(&mut left, &mut right, name, Some("the kernel name is unique on both sides"));
+    state.report_ambiguous(&left, &right);
+    state.pairs.extend(left.iter().map(|key| Pair { before: Some((*key).into()), after: None }));
+    state.pairs.extend(right.iter().map(|key| Pair { before: None, after: Some((*key).into()) }));
+    state.pairs.sort_by(|a, b| a.key().cmp(b.key()));
+    (state.pairs, state.notes)
+}
+
+fn rewritten(key: &str, rewrites: &[Rewrite]) -> String {
+    rewrites.iter().fold(key.to_owned(), |key, r| r.regex.replace_all(&key, r.replacement.as_str()).into_owned())
+}
+
+struct Pairing<'s> {
+    before: &'s Snapshot,
+    after: &'s Snapshot,
+    pairs: Vec<Pair>,
+    notes: Vec<String>,
+}
+
+impl<'s> Pairing<'s> {
+    /// Pairs what `identify` names once on each side; `why` is the note's reason, none for equal keys.
+    fn round(
+        &mut self,
+        left: &mut Vec<&'s str>,
+        right: &mut Vec<&'s str>,
+        identify: impl Fn(&Snapshot, &str) -> Option<String>,
+        why: Option<&str>,
+    ) {
+        let index = |snapshot: &Snapshot, keys: &[&'s str]| {
+            let mut index: BTreeMap<String, Vec<&'s str>> = BTreeMap::new();
+            for key in keys {
+                if let Some(identity) = identify(snapshot, key) {
+                    index.entry(identity).or_default().push(key);
+                }
+            }
+            index
+        };
+        if left.is_empty() || right.is_empty() {
+            return;
+        }
+        let others = index(self.after, right);
+        let mut paired = std::collections::HashSet::new();
+        for (identity, mine) in index(self.before, left) {
+            let (&[a], Some(&[b])) = (mine.as_slice(), others.get(&identity).map(Vec::as_slice)) else { continue };
+            if let Some(why) = why {
+                self.notes.push(format!("paired `{a}` with `{b}`: {why}"));
+            }
+            self.pairs.push(Pair { before: Some(a.into()), after: Some(b.into()) });
+            paired.insert((true, a));
+            paired.insert((false, b));
+        }
+        left.retain(|key| !paired.contains(&(true, *key)));
+        right.retain(|key| !paired.contains(&(false, *key)));
+    }
+
+    /// A name that is left on both sides, and more than once on one, cannot be paired: say so.
+    fn report_ambiguous(&mut self, left: &[&str], right: &[&str]) {
+        let count = |keys: &[&str]| {
+            let mut names: BTreeMap<String, usize> = BTreeMap::new();
+            keys.iter().for_each(|key| *names.entry(bare_name(key).to_owned()).or_default() += 1);
+            names
+        };
+        let after = count(right);
+        for (name, before) in count(left) {
+            if let Some(after) = after.get(&name) {
+                self.notes.push(format!(
+                    "could not pair `{name}`: {before} left before and {after} after; --match can tell them apart"
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Cell, Cells};
+    use crate::record::Record;
+
+    fn snapshot(keys: &[(&str, Option<&str>)]) -> Snapshot {
+        let record = |identity: Option<&str>| Record {
+            target: None,
+            cells: Cells::from_fn(|_| Cell::Value(0)),
+            notes: vec![],
+            problems: vec![],
+            source: String::new(),
+            identity: identity.map(|stores| Identity { stores: stores.into(), ..Identity::default() }),
+        };
+        Snapshot { kernels: keys.iter().map(|(k, i)| ((*k).to_owned(), record(*i))).collect(), ..Snapshot::default() }
+    }
+
+    fn shown(before: &[(&str, Option<&str>)], after: &[(&str, Option<&str>)], rewrites: &[&str]) -> Vec<String> {
+        let rewrites: Vec<_> = rewrites.iter().map(|r| Rewrite::parse(r).expect(r)).collect();
+        let (pairs, _) = pair(&snapshot(before), &snapshot(after), &rewrites);
+        pairs
+            .iter()
+            .map(|p| format!("{} {}", p.before.as_deref().unwrap_or("-"), p.after.as_deref().unwrap_or("-")))
+            .collect()
+    }
+
+    #[test]
+    fn specialisations_are_told_apart_by_identity_before_name() {
+        let before = [("h1/m::m", Some("64")), ("h2/m::m", Some("128"))];
+        let after = [("h3/m::m", Some("128")), ("h4/m::m", Some("64"))];
+        assert_eq!(shown(&before, &after, &[]), ["h1/m::m h4/m::m", "h2/m::m h3/m::m"]);
+        // One more on one side: its identity is new, so it stays alone.
+        let after = [("h3/m::m", Some("128")), ("h4/m::m", Some("64")), ("h5/m::m", Some("256"))];
+        assert_eq!(shown(&before, &after, &[]), ["h1/m::m h4/m::m", "h2/m::m h3/m::m", "- h5/m::m"]);
+    }
+
+    #[test]
+    fn ambiguous_names_are_not_guessed() {
+        let before = [("a::k", None), ("b::k", None)];
+        let after = [("c::k", None), ("d::k", None)];
+        assert_eq!(shown(&before, &after, &[]), ["a::k -", "b::k -", "- c::k", "- d::k"]);
+        let (_, notes) = pair(&snapshot(&before), &snapshot(&after), &[]);
+        assert!(notes[0].contains("could not pair `k`"), "{notes:?}");
+    }
+
+    #[test]
+    fn match_rewrites_names_of_both_sides() {
+        let before = [("g::gemm_64x128", None)];
+        let after = [("g::gemm_128x256", None)];
+        assert_eq!(shown(&before, &after, &[r"_\d+x\d+="]), ["g::gemm_64x128 g::gemm_128x256"]);
+    }
+}

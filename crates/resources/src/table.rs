@@ -1,0 +1,154 @@
+//! The table in the form that scripts and agents rely on. Frozen: new columns go to other renderers.
+
+use std::collections::BTreeMap;
+
+use crate::cell::Cell;
+use crate::diff::{Diff, Outcome, Row, not_recorded_text};
+use crate::metric::{self, Metric};
+use crate::snapshot::Snapshot;
+
+const LEGEND: &str = "* = regression trigger; other columns are informational.\n\
+    vgpr = total (arch+acc, LLVM's occupancy number); arch_vgpr/agpr are its split -- do not add them.\n";
+
+/// The widest that a kernel's name is shown.
+const NAME_WIDTH: usize = 60;
+/// How much of a shortened name's end stays: where names differ, it is mostly there.
+const NAME_TAIL: usize = 12;
+
+/// One snapshot: legend, table, notes, count. The verdict is the caller's last line.
+pub fn snapshot(snapshot: &Snapshot) -> String {
+    let names = short_names(snapshot.kernels.keys().map(String::as_str));
+    let rows = snapshot.kernels.iter().map(|(key, record)| {
+        let cells = Metric::all().map(|m| record.cells[m].show()).collect();
+        (names[key.as_str()].clone(), cells)
+    });
+    let mut out = render(rows.collect());
+    for (key, record) in &snapshot.kernels {
+        record.notes.iter().for_each(|note| line(&mut out, &format!("note: {key}: {note}")));
+    }
+    let lacking: Vec<&str> = Metric::all()
+        .filter(|&m| snapshot.kernels.values().any(|r| matches!(r.cells[m], Cell::NotRecorded(_))))
+        .map(Metric::name)
+        .collect();
+    if !lacking.is_empty() {
+        line(&mut out, &format!("note: {}", not_recorded_text(&lacking)));
+    }
+    line(&mut out, &format!("{} kernels", snapshot.kernels.len()));
+    out
+}
+
+/// A comparison: legend, the rows that moved or are wrong, notes, count.
+pub fn diff(diff: &Diff) -> String {
+    let shown: Vec<&Row> = diff.rows.iter().filter(|row| row.is_shown()).collect();
+    let names = short_names(shown.iter().map(|row| row.key.as_str()));
+    let rows = shown.iter().map(|row| {
+        let name = names[row.key.as_str()].clone();
+        let cells = match &row.outcome {
+            Outcome::Compared(_) => compared_cells(row),
+            Outcome::Blocked(reasons) => vec![format!("BLOCKED: {}", reasons.first().map_or("", String::as_str))],
+            Outcome::OnlyBefore => vec!["ONLY IN BEFORE".into()],
+            Outcome::OnlyAfter => vec!["ONLY IN AFTER".into()],
+        };
+        (name, cells)
+    });
+    let mut out = render(rows.collect());
+    diff.notes.iter().for_each(|note| line(&mut out, &format!("note: {note}")));
+    let compared = diff.compared();
+    let changed = diff.changed();
+    line(
+        &mut out,
+        &format!(
+            "compared {compared} of {} kernels; {} unchanged; {changed} changed; worsened: {}; improved: {}",
+            diff.rows.len(),
+            compared - changed,
+            diff.worsened(),
+            diff.improved()
+        ),
+    );
+    out
+}
+
+/// The line that stands above the verdict when something is wrong; nothing when `problems` is 0.
+pub fn untrustworthy(problems: usize) -> String {
+    match problems {
+        0 => String::new(),
+        n => format!("{n} kernel(s)/metric(s) not trustworthy; see stderr\n"),
+    }
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+/// `942->960(+18)`, or the one figure when it did not move.
+fn compared_cells(row: &Row) -> Vec<String> {
+    let (Some(before), Some(after)) = (&row.before, &row.after) else { return Vec::new() };
+    Metric::all()
+        .map(|m| match (&before.cells[m], &after.cells[m]) {
+            (Cell::Value(a), Cell::Value(b)) if a != b => format!("{a}->{b}({:+})", i128::from(*b) - i128::from(*a)),
+            (a, b) if a.show() != b.show() => format!("{}->{}", a.show(), b.show()),
+            (_, b) => b.show(),
+        })
+        .collect()
+}
+
+/// Rows of all cells are set in columns; a row of one cell is a sentence and does not widen them.
+fn render(rows: Vec<(String, Vec<String>)>) -> String {
+    let star = |m: Metric| format!("{}{}", if m.is_trigger() { "*" } else { "" }, m.name());
+    let header: Vec<String> = Metric::all().map(star).collect();
+    let mut widths: Vec<usize> = header.iter().map(String::len).collect();
+    let mut name_width = "kernel".len();
+    for (name, cells) in &rows {
+        name_width = name_width.max(name.chars().count());
+        if cells.len() == metric::COUNT {
+            widths.iter_mut().zip(cells).for_each(|(width, cell)| *width = (*width).max(cell.len()));
+        }
+    }
+    let total = name_width + widths.iter().map(|w| w + 2).sum::<usize>();
+    let mut out = String::from(LEGEND);
+    let set = |out: &mut String, name: &str, cells: &[String]| {
+        out.push_str(&format!("{name:<name_width$}"));
+        if cells.len() == metric::COUNT {
+            cells.iter().zip(&widths).for_each(|(cell, width)| out.push_str(&format!("  {cell:>width$}")));
+        } else {
+            cells
+                .iter()
+                .for_each(|cell| out.push_str(&format!("  {}", fit(cell, total.saturating_sub(name_width + 2)))));
+        }
+        out.push('\n');
+    };
+    set(&mut out, "kernel", &header);
+    line(&mut out, &"-".repeat(total));
+    rows.iter().for_each(|(name, cells)| set(&mut out, name, cells));
+    out
+}
+
+/// Cuts a sentence that is wider than the table; the whole of it is on stderr.
+fn fit(text: &str, width: usize) -> String {
+    match text.char_indices().nth(width) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// Names as shown: cut in the middle when long, whole where two cut ones would look alike.
+fn short_names<'k>(keys: impl Iterator<Item = &'k str> + Clone) -> BTreeMap<&'k str, String> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    keys.clone().for_each(|key| *seen.entry(shorten(key)).or_default() += 1);
+    keys.map(|key| {
+        let short = shorten(key);
+        let shown = if seen[&short] > 1 { key.to_owned() } else { short };
+        (key, shown)
+    })
+    .collect()
+}
+
+fn shorten(key: &str) -> String {
+    let length = key.chars().count();
+    if length <= NAME_WIDTH {
+        return key.to_owned();
+    }
+    let head = NAME_WIDTH - NAME_TAIL - 1;
+    key.chars().take(head).chain(['~']).chain(key.chars().skip(length - NAME_TAIL)).collect()
+}

@@ -1,0 +1,42 @@
+//! The list of commands. To add one: a file here with its `Opts` (whose doc comment is the help) and its `run`, and a
+//! line in each of the two lists below.
+
+mod capture;
+mod diff;
+mod inputs;
+mod report;
+mod show;
+mod summarize;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Coaxes speed out of AMD GPU code objects, and proves that nothing else changed.
+#[derive(Parser)]
+#[command(name = "coax", version, max_term_width = 100, infer_subcommands = false)]
+#[command(
+    after_help = "Exit codes: 0 yes, 1 no, 2 cannot say (bad input, unsupported, not trustworthy), 3 not available here."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Summarize(summarize::Opts),
+    Diff(diff::Opts),
+    Show(show::Opts),
+    Capture(capture::Opts),
+}
+
+/// Reads argv and runs the command. A usage error exits with 2.
+pub fn run() -> ExitCode {
+    match Cli::parse().command {
+        Command::Summarize(opts) => opts.run(),
+        Command::Diff(opts) => opts.run(),
+        Command::Show(opts) => opts.run(),
+        Command::Capture(opts) => opts.run(),
+    }
+}

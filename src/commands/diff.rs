@@ -1,0 +1,89 @@
+//! `coax diff`: which kernels need more registers, spills, scratch or LDS than before.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use resources::pairing::Rewrite;
+use resources::{Diff, table};
+
+use super::capture::{self, Environment};
+use super::inputs::Reading;
+use super::report::{self, Report};
+
+/// Compare the resources of every kernel, before and after a change
+///
+/// Each side is anything that `summarize` reads, mixed freely. The last line of stdout is the verdict and agrees with
+/// the exit code: 0 RESULT: OK (everything comparable, no trigger rose), 1 RESULT: REGRESSION (a trigger, marked *, rose),
+/// 2 RESULT: NOT TRUSTWORTHY (something is not known: fix the inputs and rerun).
+///
+/// With --before REV and a command, both sides are made here: the command runs in a git worktree of REV and in the
+/// working tree, with the compilers' dump variables set (see `coax capture`).
+#[derive(clap::Args)]
+#[command(after_long_help = "Examples:
+  $ coax diff flydsl/mixed/before flydsl/mixed/after
+  $ coax diff flydsl/nochange/before flydsl/nochange/after -q --json report.json
+  $ coax diff flydsl/mixed/before flydsl/mixed/after --match 'rmsnorm(_fwd)?_kernel=rmsnorm_kernel'
+
+  coax diff --before HEAD~1 --arch gfx950 -- python3 -m pytest tests/kernels/test_softmax.py -q")]
+pub struct Opts {
+    /// The two sides
+    #[arg(value_names = ["BEFORE", "AFTER"], num_args = 2, required_unless_present = "before", conflicts_with = "before")]
+    inputs: Vec<PathBuf>,
+    /// Make both sides: BEFORE is this git revision, AFTER is the working tree
+    #[arg(long, value_name = "REV", requires = "command")]
+    before: Option<String>,
+    /// Compile for this target only; needs no GPU (with --before)
+    #[arg(long, requires = "before")]
+    arch: Option<String>,
+    /// Pair kernels whose names differ by rewriting the keys of both sides; may be given several times
+    #[arg(long = "match", value_name = "REGEX=REPLACEMENT", value_parser = Rewrite::parse)]
+    rewrites: Vec<Rewrite>,
+    /// Write the comparison here
+    #[arg(long, value_name = "REPORT")]
+    json: Option<PathBuf>,
+    /// No table: only the verdict, and what is wrong
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    reading: Reading,
+    /// What makes the dumps (with --before)
+    #[arg(last = true, requires = "before")]
+    command: Vec<OsString>,
+}
+
+impl Opts {
+    /// Runs the command.
+    pub fn run(self) -> ExitCode {
+        report::guarded(|| match &self.before {
+            None => self.compare(&self.inputs[0], &self.inputs[1]),
+            Some(revision) => {
+                let environment = Environment { arch: self.arch.clone() };
+                match capture::both_sides(revision, &environment, &self.command) {
+                    Ok(sides) => self.compare(&sides.before(), &sides.after()),
+                    Err(why) => Report::error(vec![why]),
+                }
+            }
+        })
+    }
+
+    fn compare(&self, before: &Path, after: &Path) -> Report {
+        let mut errors = Vec::new();
+        let [before, after] = self.reading.snapshots([before, after]);
+        let sides = [("before", before), ("after", after)].map(|(side, result)| {
+            result.map_err(|e| errors.extend(e.messages.iter().map(|message| format!("{side}: {message}"))))
+        });
+        let [Ok(before), Ok(after)] = sides else { return Report::error(errors) };
+        let diff = Diff::new(&before, &after, &self.rewrites);
+        Report {
+            table: format!("{}{}", table::diff(&diff), table::untrustworthy(diff.problems.len())),
+            quiet_table: table::untrustworthy(diff.problems.len()),
+            json: self.json.clone().map(|path| (path, diff.to_json())),
+            quiet: self.quiet,
+            verdict: diff.verdict(),
+            notes: diff.notes,
+            errors: diff.problems,
+            warnings: diff.warnings,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `coax summarize`: registers, spills, scratch and LDS of every kernel in one input.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use resources::{Snapshot, table};
+
+use super::inputs::Reading;
+use super::report::Report;
+
+/// Show registers, spills, scratch and LDS of every kernel
+///
+/// INPUT is a dump tree, a code object (.co, .hsaco, .o), final assembly (.s, .amdgcn), an offload bundle, a fat binary,
+/// an archive, a Triton cache, a directory of any of these, a path inside a container (lib.so!hip_fatbin[0]!gfx942), or
+/// a JSON snapshot. The last line of stdout is the verdict and agrees with the exit code: 0 RESULT: OK,
+/// 2 RESULT: NOT TRUSTWORTHY.
+#[derive(clap::Args)]
+#[command(after_long_help = "Examples:
+  $ coax summarize flydsl/mixed/before
+  $ coax summarize flydsl/mixed/before --json baseline.json -q
+  $ coax summarize fatbin/multi_plain.hipfb --metadata-only")]
+pub struct Opts {
+    /// What to read
+    input: PathBuf,
+    /// Write the snapshot here; `diff` takes it for an input
+    #[arg(long, value_name = "SNAPSHOT")]
+    json: Option<PathBuf>,
+    /// No table: only the verdict
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Opts {
+    /// Runs the command.
+    pub fn run(self) -> ExitCode {
+        super::report::guarded(|| match self.reading.snapshot(&self.input) {
+            Ok(snapshot) => self.report(&snapshot),
+            Err(error) => Report::failed(&error),
+        })
+    }
+
+    fn report(&self, snapshot: &Snapshot) -> Report {
+        let unknown = snapshot.kernels.iter().flat_map(|(key, record)| {
+            let reason = |(metric, cell): (resources::Metric, &resources::Cell)| {
+                Some(format!("{key}: {} is not known: {}", metric.name(), cell.unparsed()?))
+            };
+            record.cells.iter().filter_map(reason).collect::<Vec<_>>()
+        });
+        let problems = snapshot.all_problems();
+        let mut warnings = snapshot.warnings.clone();
+        warnings.extend(snapshot.kernels.iter().filter(|(_, r)| r.isa_target().is_none()).map(|(key, _)| {
+            format!("{key}: the target is not identified; a comparison with this kernel will be refused")
+        }));
+        Report {
+            table: format!("{}{}", table::snapshot(snapshot), table::untrustworthy(problems.len())),
+            quiet_table: table::untrustworthy(problems.len()),
+            notes: Vec::new(),
+            errors: problems.into_iter().chain(unknown).collect(),
+            warnings,
+            json: self.json.clone().map(|path| (path, snapshot.to_json())),
+            quiet: self.quiet,
+            verdict: snapshot.verdict(),
+        }
+    }
+}

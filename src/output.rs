@@ -1,0 +1,73 @@
+//! Where results go: stdout, stderr, files. A file is whole or absent; a closed pipe is no error.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// How many problems are listed before the rest is only counted.
+const LISTED: usize = 20;
+
+/// Writes to stdout. The reader may have gone (`| head -1`): then nobody misses the rest. Any other failure, such as
+/// a full disk, is returned.
+pub fn stdout(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Writes a line to stderr; when even that fails, there is nobody to tell.
+pub fn stderr(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Lists messages on stderr, each after `kind: `, and counts those beyond the twentieth.
+pub fn list(kind: &str, messages: &[String]) {
+    let mut text = String::new();
+    for message in messages.iter().take(LISTED) {
+        text.push_str(&format!("{kind}: {message}\n"));
+    }
+    if messages.len() > LISTED {
+        text.push_str(&format!("{kind}: ... and {} more\n", messages.len() - LISTED));
+    }
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes a file through a temporary beside it, so that the old one is whole until the new one is. Devices and pipes
+/// (`/dev/stdout`) are written in place.
+///
+/// # Errors
+/// The path and the system's reason.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let result = match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory")),
+        Ok(metadata) if !metadata.is_file() => OpenOptions::new().write(true).open(path).and_then(|f| fill(f, bytes)),
+        _ => replace(path, bytes),
+    };
+    result.map_err(|error| format!("{}: cannot be written: {error}", path.display()))
+}
+
+fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.flush()
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A link is written through, as every other program does.
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".coax-").permissions(permissions(path));
+    let mut temporary = builder.tempfile_in(directory)?;
+    temporary.write_all(bytes)?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(path).map(drop).map_err(|e| e.error)
+}
+
+/// Those of the file that is replaced, else those that any new file asks for; the system applies the umask.
+fn permissions(path: &Path) -> Permissions {
+    let of_a_new_file = || std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::metadata(path).map_or_else(|_| of_a_new_file(), |old| old.permissions())
+}
