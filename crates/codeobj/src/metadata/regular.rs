@@ -30,6 +30,9 @@ pub(super) fn parse(text: &str, detail: Detail) -> Option<Node<'_>> {
     let mut lines = Lines { text, at: 0, end: 0, indent: 0, is_last: false, detail };
     lines.end = text.strip_prefix("---\n").map_or(0, |_| 4);
     lines.next_line()?;
+    if lines.indent != 0 {
+        return None;
+    }
     let root = lines.map(0, true, 0)?;
     lines.is_last.then_some(root)
 }
