@@ -27,8 +27,10 @@ pub(super) struct Image<'a> {
 }
 
 impl Image<'_> {
-    pub fn is_object(&self) -> bool {
-        self.kind == 1
+    /// Whether it may be a code object. The packager derives the kind from the file's extension and leaves it 0 for
+    /// `.co`.
+    pub fn may_be_object(&self) -> bool {
+        self.kind <= 1
     }
 
     /// `ImageKind` of the header file.

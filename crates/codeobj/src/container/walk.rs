@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
         for (index, image) in images.into_iter().enumerate() {
             let numbered = at.down(&format!("{group}[{index}]"));
             match image.target() {
-                Ok(Some(target)) if image.is_object() => {
+                Ok(Some(target)) if image.may_be_object() => {
                     let here = Step { depth: numbered.depth, ..numbered.down(&target.short()) };
                     self.visit(image.bytes, &here, Some(target))?;
                 }

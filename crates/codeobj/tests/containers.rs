@@ -1,0 +1,271 @@
+//! Containers: what is listed, under which path, and what is refused.
+
+mod support;
+
+use codeobj::container::{self, Kind, Member};
+use codeobj::{CodeObject, ErrorKind};
+use std::io::Write;
+use support::bytes;
+
+fn paths(bytes: &[u8]) -> Vec<String> {
+    all(bytes).into_iter().map(|member| member.path).collect()
+}
+
+fn all(bytes: &[u8]) -> Vec<Member<'_>> {
+    let members = container::select(bytes, "").unwrap_or_else(|error| panic!("{error}"));
+    for member in &members {
+        assert_eq!(member.problems, [""; 0], "{}", member.path);
+        let object = CodeObject::parse(&member.bytes).unwrap_or_else(|error| panic!("{}: {error}", member.path));
+        assert!(!object.kernels.is_empty(), "{}", member.path);
+    }
+    members
+}
+
+const MULTI: [&str; 6] = ["gfx906", "gfx90a:xnack+", "gfx90a:xnack-", "gfx942", "gfx1100", "gfx1201"];
+
+#[test]
+fn entries_of_a_bundle_are_named_by_target() {
+    let plain = bytes("fatbin/multi_plain.hipfb");
+    assert_eq!(paths(&plain), MULTI);
+    let contents = container::open(&plain).expect("bundle");
+    assert_eq!(contents.skipped[0].reason, "host code");
+    assert_eq!(contents.problems, [""; 0]);
+    for (member, target) in all(&plain).iter().zip(MULTI) {
+        assert_eq!(member.declared_target.as_ref().expect("target").short(), target);
+        assert_eq!(CodeObject::parse(&member.bytes).expect("code object").target.short(), target);
+    }
+}
+
+#[test]
+fn compressed_bundles_hold_the_same_bytes() {
+    let (plain, compressed) = (bytes("fatbin/multi_plain.hipfb"), bytes("fatbin/multi_ccob.hipfb"));
+    assert_eq!(all(&plain), all(&compressed));
+    let listed = container::open(&compressed).expect("bundle").entries;
+    assert_eq!((listed.len(), listed[0].kind), (1, Kind::CompressedBundle));
+    let expected = container::select(&plain, "gfx942").expect("entry");
+    for single in ["fatbin/single_ccob_v2.hipfb", "fatbin/single_ccob_v3.hipfb"] {
+        assert_eq!(all(&bytes(single)), expected, "{single}");
+    }
+}
+
+#[test]
+fn a_library_holds_several_bundles() {
+    let library = bytes("fatbin/host_fatbin.so");
+    let mut expected: Vec<String> = Vec::new();
+    for bundle in ["hip_fatbin[0]", "hip_fatbin[1]"] {
+        expected.extend(MULTI.iter().map(|target| format!("{bundle}!{target}")));
+    }
+    expected.push("hip_fatbin[2]!gfx942".to_string());
+    assert_eq!(paths(&library), expected);
+    assert_eq!(container::open(&library).expect("library").entries.len(), 6 + 1 + 1);
+}
+
+#[test]
+fn packages_are_numbered_images() {
+    assert_eq!(paths(&bytes("fatbin/offload_packager.bin")), ["image[0]!gfx942", "image[1]!gfx1100"]);
+}
+
+#[test]
+fn version_2_packages_hold_several_images() {
+    let object = bytes("code-objects/vector_add.gfx942.hsaco");
+    let package = package_v2(&[("amdgcn-amd-amdhsa", "gfx942", &object), ("x86_64-linux-gnu", "", b"host")]);
+    assert_eq!(paths(&package), ["image[0]!gfx942"]);
+    assert_eq!(container::open(&package).expect("package").skipped[0].reason, "not for an AMD GPU");
+}
+
+#[test]
+fn bundles_behind_each_other_are_numbered() {
+    let mut file = bytes("fatbin/multi_plain.hipfb");
+    file.resize(file.len().next_multiple_of(4096), 0);
+    file.extend(bytes("fatbin/single_ccob_v3.hipfb"));
+    file.extend([0; 100]);
+    file.extend(bundle(&[("hip-amdgcn-amd-amdhsa--gfx942", &bytes("code-objects/vector_add.gfx942.hsaco"))]));
+    let listed = paths(&file);
+    assert_eq!(listed[0], "bundle[0]!gfx906");
+    assert_eq!(listed[6..], ["bundle[1]!gfx942", "bundle[2]!gfx942"]);
+}
+
+#[test]
+fn version_1_bundles_do_not_say_their_size() {
+    let plain = bytes("fatbin/multi_plain.hipfb");
+    for method in [0, 1] {
+        let mut file = ccob_v1(&plain, method);
+        file.extend([0; 37]);
+        file.extend(ccob_v1(&plain, method));
+        let listed = paths(&file);
+        assert_eq!((listed.len(), &*listed[6]), (12, "bundle[1]!gfx906"), "method {method}");
+    }
+}
+
+#[test]
+fn archives_are_named_by_member() {
+    let object = bytes("code-objects/vector_add.gfx942.hsaco");
+    let long = "a_name_that_is_longer_than_sixteen.o";
+    let host = bytes("fatbin/host_fatbin.so");
+    let archive =
+        archive(&[("x.o", &object), (long, &object), ("x.o", &object), ("host.so", &host), ("a.txt", b"text")]);
+    let listed = paths(&archive);
+    assert_eq!(listed[..3], ["x.o".to_string(), long.to_string(), "x.o#2".to_string()]);
+    assert_eq!(listed[3], "host.so!hip_fatbin[0]!gfx906");
+    assert_eq!(container::open(&archive).expect("archive").skipped.last().expect("text").reason, "a text");
+}
+
+#[test]
+fn thin_archives_are_refused_with_the_reason() {
+    let error = container::open(b"!<thin>\nx.o/            0           0     0     644     5         `\n").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unsupported);
+    assert!(error.message.contains("only the names"), "{error}");
+}
+
+#[test]
+fn a_target_that_occurs_twice_is_numbered() {
+    let object = bytes("code-objects/vector_add.gfx942.hsaco");
+    let twice = bundle(&[("hip-amdgcn-amd-amdhsa--gfx942", &object), ("openmp-amdgcn-amd-amdhsa--gfx942", &object)]);
+    assert_eq!(paths(&twice), ["gfx942", "gfx942#2"]);
+}
+
+#[test]
+fn a_stated_target_that_differs_is_a_problem_of_the_member() {
+    let object = bytes("code-objects/vector_add.gfx942.hsaco");
+    let file = bundle(&[("hip-amdgcn-amd-amdhsa--gfx950", &object)]);
+    let members = container::select(&file, "gfx950").expect("member");
+    assert_eq!(members[0].problems, ["the container says gfx950, the code object is for gfx942"]);
+}
+
+#[test]
+fn paths_select_members_and_groups() {
+    let library = bytes("fatbin/host_fatbin.so");
+    let count = |path: &str| container::select(&library, path).map(|members| members.len());
+    assert_eq!(count(""), Ok(13));
+    assert_eq!(count("hip_fatbin[1]"), Ok(6));
+    assert_eq!(count("hip_fatbin[1]!gfx90a:xnack+"), Ok(1));
+    let error = count("hip_fatbin[1]!gfx90a").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    assert!(error.message.contains("`hip_fatbin[1]!gfx90a:xnack+`"), "{error}");
+    assert_eq!(container::split_path("lib.so!hip_fatbin[3]!gfx942"), ("lib.so", "hip_fatbin[3]!gfx942"));
+    assert_eq!(container::split_path("lib.so"), ("lib.so", ""));
+    let object = bytes("code-objects/vector_add.gfx942.hsaco");
+    assert_eq!(container::select(&object, "").expect("object")[0].path, "");
+    assert!(container::select(&object, "gfx942").unwrap_err().message.contains("not a container"));
+}
+
+#[test]
+fn what_is_no_container_is_named() {
+    for (content, name) in [(&b"hello\n"[..], "a text"), (b"", "empty"), (b"\x00\x01\x02", "data of no known format")] {
+        let error = container::open(content).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::WrongFormat);
+        assert!(error.message.contains(name), "{error}");
+    }
+    let mut host = bytes("fatbin/host_fatbin.so");
+    let at = memchr::memmem::find(&host, b".hip_fatbin\0").expect("section name");
+    host[at + 1] = b'x';
+    assert!(container::open(&host).unwrap_err().message.contains("holds no device code"));
+}
+
+#[test]
+fn foreign_bytes_between_bundles_are_a_problem() {
+    let mut file = bytes("fatbin/single_ccob_v2.hipfb");
+    file.extend(b"what is this");
+    file.extend(bytes("fatbin/single_ccob_v2.hipfb"));
+    let contents = container::open(&file).expect("bundles");
+    assert_eq!(contents.entries.len(), 2);
+    assert_eq!(contents.problems, ["12 bytes at offset 0x7f0 are neither an offload bundle nor zero padding"]);
+}
+
+#[test]
+fn nesting_has_a_limit() {
+    let mut file = bytes("code-objects/vector_add.gfx942.hsaco");
+    for _ in 0..container::DEPTH_LIMIT {
+        file = archive(&[("inner", &file)]);
+    }
+    assert_eq!(paths(&file), [["inner"; container::DEPTH_LIMIT].join("!")]);
+    assert_eq!(container::open(&archive(&[("inner", &file)])).unwrap_err().kind, ErrorKind::Limit);
+}
+
+#[test]
+fn compressed_content_is_held_to_its_stated_size() {
+    let content = vec![0; 1 << 20];
+    for stated in [content.len() - 1, content.len() + 1, 0, u32::MAX as usize] {
+        let mut file = ccob_v1(&content, 1);
+        file[8..12].copy_from_slice(&(stated as u32).to_le_bytes());
+        let entry = &container::open(&file).expect("listed").entries[0];
+        assert!(matches!(entry.load().unwrap_err().kind, ErrorKind::Malformed | ErrorKind::Limit), "{stated}");
+    }
+}
+
+fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let header = 32 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
+    let mut file = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    file.extend((entries.len() as u64).to_le_bytes());
+    let mut offset = header;
+    for (id, bytes) in entries {
+        [offset, bytes.len(), id.len()].iter().for_each(|n| file.extend((*n as u64).to_le_bytes()));
+        file.extend(id.as_bytes());
+        offset += bytes.len();
+    }
+    entries.iter().for_each(|(_, bytes)| file.extend(*bytes));
+    file
+}
+
+fn ccob_v1(content: &[u8], method: u16) -> Vec<u8> {
+    let mut file = b"CCOB\x01\x00".to_vec();
+    file.extend(method.to_le_bytes());
+    file.extend((content.len() as u32).to_le_bytes());
+    file.extend([0; 8]);
+    if method == 0 {
+        let mut encoder = flate2::write::ZlibEncoder::new(&mut file, flate2::Compression::fast());
+        encoder.write_all(content).and_then(|()| encoder.finish().map(drop)).expect("compressed");
+    } else {
+        file.extend(zstd::encode_all(content, 3).expect("compressed"));
+    }
+    file
+}
+
+/// A GNU archive.
+fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let header = |name: &str, size: usize| format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644);
+    let long_names: String =
+        members.iter().filter(|(name, _)| name.len() > 15).map(|(name, _)| format!("{name}/\n")).collect();
+    let mut file = b"!<arch>\n".to_vec();
+    let mut add = |name: &str, bytes: &[u8]| {
+        file.extend(header(name, bytes.len()).as_bytes());
+        file.extend(bytes);
+        if bytes.len() % 2 == 1 {
+            file.push(b'\n');
+        }
+    };
+    if !long_names.is_empty() {
+        add("//", long_names.as_bytes());
+    }
+    for (name, bytes) in members {
+        let at = long_names.find(&format!("{name}/\n")).filter(|_| name.len() > 15);
+        add(&at.map_or(format!("{name}/"), |at| format!("/{at}")), bytes);
+    }
+    file
+}
+
+fn package_v2(images: &[(&str, &str, &[u8])]) -> Vec<u8> {
+    let (mut entries, mut strings, mut texts) = (Vec::new(), Vec::new(), b"triple\0arch\0".to_vec());
+    let strings_at = 32 + 40 * images.len();
+    let texts_at = strings_at + 48 * images.len();
+    let images_at = 1024;
+    let mut contents: Vec<u8> = Vec::new();
+    for (triple, arch, image) in images {
+        entries.extend([1u16, 4].iter().flat_map(|n| n.to_le_bytes()));
+        entries.extend(0u32.to_le_bytes());
+        let numbers = [strings_at + strings.len(), 2, images_at + contents.len(), image.len()];
+        numbers.iter().for_each(|n| entries.extend((*n as u64).to_le_bytes()));
+        for (key_at, value) in [(0, triple), (7, arch)] {
+            let row = [texts_at + key_at, texts_at + texts.len(), value.len()];
+            row.iter().for_each(|n| strings.extend((*n as u64).to_le_bytes()));
+            texts.extend(value.as_bytes());
+        }
+        contents.extend(*image);
+    }
+    let mut file = b"\x10\xff\x10\xad\x02\0\0\0".to_vec();
+    [images_at + contents.len(), 32, images.len()].iter().for_each(|n| file.extend((*n as u64).to_le_bytes()));
+    file.extend(entries.iter().chain(&strings).chain(&texts));
+    file.resize(images_at, 0);
+    file.extend(contents);
+    file
+}
