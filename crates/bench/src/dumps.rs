@@ -152,7 +152,9 @@ fn push_symbols(text: &mut String, name: &str, arch_vgprs: u32) {
     for (symbol, value) in values {
         let _ = writeln!(text, "\t.set .L{name}.{symbol}, {value}");
     }
-    text.push_str("\t.p2alignl 6, 3212836864\n\t.fill 256, 4, 3212836864\n\t.section\t\".note.GNU-stack\",\"\",@progbits\n");
+    text.push_str(
+        "\t.p2alignl 6, 3212836864\n\t.fill 256, 4, 3212836864\n\t.section\t\".note.GNU-stack\",\"\",@progbits\n",
+    );
 }
 
 fn push_metadata(text: &mut String, name: &str, vgprs: u32) {

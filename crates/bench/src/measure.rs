@@ -18,20 +18,20 @@ pub fn report(label: &str, runs: usize, input: &[PathBuf], allow: i32, command: 
     }
     let bytes: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
     let mut times_s = Vec::new();
-    let mut anonymous_kib = 0;
+    let mut anonymous_kib = 0u64;
     let mut verdict = String::new();
     for run in 0..=runs {
         // The warming run is also the one that is sampled for memory, so that sampling does not disturb a timed one.
         let sampled = run == 0;
         let start = Instant::now();
-        let mut child = Command::new(&command[0]).args(&command[1..]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        while sampled && child.try_wait()?.is_none() {
-            anonymous_kib = anonymous_kib.max(anonymous(child.id()).unwrap_or(0));
-            thread::sleep(Duration::from_millis(2));
-        }
+        let mut command_line = Command::new(&command[0]);
+        let child = command_line.args(&command[1..]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let pid = child.id();
+        let sampler = sampled.then(|| thread::spawn(move || highest_anonymous(pid)));
         let output = child.wait_with_output()?;
-        if !sampled {
-            times_s.push(start.elapsed().as_secs_f64());
+        match sampler {
+            Some(sampler) => anonymous_kib = sampler.join().map_err(|_| io::Error::other("the sampler failed"))?,
+            None => times_s.push(start.elapsed().as_secs_f64()),
         }
         let code = output.status.code().unwrap_or(-1);
         let text = String::from_utf8_lossy(&output.stdout);
@@ -53,7 +53,17 @@ pub fn report(label: &str, runs: usize, input: &[PathBuf], allow: i32, command: 
     Ok(())
 }
 
-/// Anonymous resident memory of a process in KiB.
+/// The highest value seen until the process ends. A short peak between two looks is missed.
+fn highest_anonymous(pid: u32) -> u64 {
+    let mut highest_kib = 0;
+    while let Some(now_kib) = anonymous(pid) {
+        highest_kib = highest_kib.max(now_kib);
+        thread::sleep(Duration::from_millis(1));
+    }
+    highest_kib
+}
+
+/// Anonymous resident memory of a process in KiB; none once it has ended.
 fn anonymous(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
