@@ -12,6 +12,7 @@ use crate::encodings::{Encodings, Leaf, Outcome, Window};
 use crate::library::Library;
 use crate::search::Search;
 use crate::source::{InProcess, Source};
+use crate::spawned::{self, Spawned};
 use crate::texts::Texts;
 use crate::worker::Pool;
 use crate::{Decoder, Error, ErrorKind, Isolation, Listing, Options, Target};
@@ -37,7 +38,7 @@ impl TargetCache {
     }
 }
 
-/// A library that the search found: opened when a target needs it.
+/// A library or tool that the search found: opened when a target needs it.
 struct Candidate {
     path: PathBuf,
     source: Option<Result<Arc<dyn Source>, Error>>,
@@ -60,7 +61,7 @@ impl CachedDecoder {
     /// [`open`](Self::open) with a search of one's own.
     fn open_among(options: &Options, search: &Search) -> Result<Self, Error> {
         let mut candidates: Vec<Candidate> =
-            search.libraries().into_iter().map(|path| Candidate { path, source: None }).collect();
+            search.candidates().into_iter().map(|path| Candidate { path, source: None }).collect();
         let mut failures = Vec::new();
         for candidate in &mut candidates {
             match candidate.source(options) {
@@ -109,6 +110,9 @@ impl CachedDecoder {
 impl Candidate {
     fn source(&mut self, options: &Options) -> Result<Arc<dyn Source>, Error> {
         let open = || -> Result<Arc<dyn Source>, Error> {
+            if spawned::is_tool(&self.path) {
+                return Ok(Arc::new(Spawned::start(&self.path, options.batch_timeout)?));
+            }
             Ok(match options.isolation {
                 Isolation::Worker => Arc::new(Pool::start(&self.path, options)?),
                 Isolation::InProcess => Arc::new(InProcess::new(Library::load(&self.path)?)),

@@ -26,7 +26,7 @@ const MAX_WORDS: usize = MAX_INSTRUCTION_BYTES / 4;
 const LD_SCALE: &str = "_ld_scale";
 
 /// The words at an offset that LLVM may look at for one instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window(pub [u32; MAX_WORDS]);
 
 impl Window {
@@ -151,7 +151,10 @@ impl Encodings {
         match self.edges.entry(key(node, window.0[key_words - 1])) {
             Entry::Occupied(edge) => {
                 // Another thread has learnt the same.
-                debug_assert!(matches!(edge.get(), Edge::Leaf(_)), "{window:x?}, {outcome:?}: encodings are not prefix-free");
+                debug_assert!(
+                    matches!(edge.get(), Edge::Leaf(_)),
+                    "{window:x?}, {outcome:?}: encodings are not prefix-free"
+                );
                 None
             }
             Entry::Vacant(edge) => {

@@ -24,6 +24,7 @@ mod listing;
 mod probe;
 mod search;
 mod source;
+mod spawned;
 mod target;
 mod texts;
 pub mod worker;
@@ -68,7 +69,8 @@ pub enum Isolation {
 /// How [`open`] finds and runs LLVM.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The library, or a folder that has it (`--llvm`, `$COAX_LLVM`). When given, nothing else is tried.
+    /// The library, the program `llvm-objdump`, or a folder that has one of them (`--llvm`, `$COAX_LLVM`). When given, nothing
+    /// else is tried.
     pub path: Option<PathBuf>,
     /// Where LLVM runs.
     pub isolation: Isolation,

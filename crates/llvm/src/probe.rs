@@ -59,13 +59,18 @@ pub(crate) fn family_is_decoded(
     library: &Library,
     target: &Target,
 ) -> Result<(), Error> {
-    let rows = FAMILY_WORDS.iter().filter(|(family, ..)| target.processor().starts_with(family));
-    let Some((_, words, mnemonic)) = rows.max_by_key(|(family, ..)| family.len()) else { return Ok(()) };
-    let window = Window([words[0], words[1], words[2], words[3], 0]);
+    let Some((window, mnemonic)) = family_word(target) else { return Ok(()) };
     match disassembler.decode(&window) {
         Outcome::Decoded { text, .. } if text.starts_with(mnemonic) => Ok(()),
         _ => Err(unknown(library, target, &format!("does not decode `{mnemonic}` of the processor"))),
     }
+}
+
+/// An instruction of the target's family and its mnemonic; `None` for a family without a row.
+pub(crate) fn family_word(target: &Target) -> Option<(Window, &'static str)> {
+    let rows = FAMILY_WORDS.iter().filter(|(family, ..)| target.processor().starts_with(family));
+    let (_, [a, b, c, d], mnemonic) = rows.max_by_key(|(family, ..)| family.len())?;
+    Some((Window([*a, *b, *c, *d, 0]), mnemonic))
 }
 
 fn unknown(library: &Library, target: &Target, what: &str) -> Error {

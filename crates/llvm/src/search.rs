@@ -7,9 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::env;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::slice;
 
+use crate::spawned::is_tool;
 use crate::{Error, ErrorKind};
 
 /// LLVM's major versions that the loader is asked for by name, newest first. LLVM 17 is the first with gfx942.
@@ -27,9 +28,12 @@ const SYSTEM_FOLDERS: [&str; 7] = [
     "usr/local/lib",
 ];
 
+/// The folders in which distributions keep LLVM's tools.
+const TOOL_FOLDERS: [&str; 3] = ["usr/lib/llvm-*/bin", "usr/bin", "usr/local/bin"];
+
 /// The places to look in.
 pub(crate) struct Search {
-    /// The user's choice, a library or a folder: then nothing else counts.
+    /// The user's choice, a library, a tool or a folder: then nothing else counts.
     pub explicit: Option<PathBuf>,
     /// Folders with an LLVM of ROCm's.
     pub rocm: Vec<PathBuf>,
@@ -47,17 +51,30 @@ impl Search {
         Search { explicit, rocm: rocm.collect(), root: "/".into(), by_name: true }
     }
 
-    /// Candidates, best first; the same file only once.
-    pub fn libraries(&self) -> Vec<PathBuf> {
-        if let Some(path) = &self.explicit {
-            return if path.is_dir() { newest_first(&around(path)) } else { vec![path.clone()] };
-        }
-        let mut found: Vec<PathBuf> = self.rocm.iter().flat_map(|folder| newest_first(&around(folder))).collect();
-        found.extend(newest_first(&self.system_folders()));
-        if self.by_name && found.is_empty() {
+    /// Candidates, best first; the same file only once. Tools come after all libraries.
+    pub fn candidates(&self) -> Vec<PathBuf> {
+        let folders = match &self.explicit {
+            Some(path) if path.is_dir() => slice::from_ref(path),
+            Some(path) => return vec![path.clone()],
+            None => &self.rocm,
+        };
+        let system = |patterns: &[&str]| -> Vec<PathBuf> {
+            let patterns = if self.explicit.is_none() { patterns } else { &[] };
+            patterns.iter().flat_map(|pattern| expand(&self.root, pattern)).collect()
+        };
+        let mut found: Vec<PathBuf> = folders
+            .iter()
+            .flat_map(|folder| newest_first(&[folder.join("lib"), folder.join("llvm/lib"), folder.clone()], is_library))
+            .collect();
+        found.extend(newest_first(&system(&SYSTEM_FOLDERS), is_library));
+        if self.by_name && self.explicit.is_none() && found.is_empty() {
             let names = |major| [format!("libLLVM.so.{major}.1"), format!("libLLVM-{major}.so")];
             found.extend(NAMED_MAJORS.rev().flat_map(names).map(PathBuf::from));
         }
+        found.extend(
+            folders.iter().flat_map(|folder| newest_first(&[folder.join("bin"), folder.join("llvm/bin")], is_tool)),
+        );
+        found.extend(newest_first(&system(&TOOL_FOLDERS), is_tool));
         let mut seen = HashSet::new();
         found.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
         found
@@ -83,15 +100,6 @@ impl Search {
         );
         Error::new(ErrorKind::NotFound, message)
     }
-
-    fn system_folders(&self) -> Vec<PathBuf> {
-        SYSTEM_FOLDERS.iter().flat_map(|pattern| expand(&self.root, pattern)).collect()
-    }
-}
-
-/// The folders of an installation that may hold the library: itself, `lib`, `llvm/lib`.
-fn around(folder: &Path) -> Vec<PathBuf> {
-    vec![folder.join("lib"), folder.join("llvm/lib"), folder.to_owned()]
 }
 
 /// The folders below `root` that match `pattern`, whose one `*` stands within one name.
@@ -103,27 +111,26 @@ fn expand(root: &Path, pattern: &str) -> Vec<PathBuf> {
     matching.map(|entry| entry.path().join(after.trim_start_matches('/'))).collect()
 }
 
-/// The LLVM libraries in `folders`, the highest version first.
-fn newest_first(folders: &[PathBuf]) -> Vec<PathBuf> {
+/// The files in `folders` with such a name, the highest version first.
+fn newest_first(folders: &[PathBuf], wanted: fn(&Path) -> bool) -> Vec<PathBuf> {
     let entries = folders.iter().flat_map(|folder| folder.read_dir().into_iter().flatten().flatten());
-    let mut libraries: Vec<PathBuf> = entries
-        .filter(|entry| is_llvm(&entry.file_name()))
-        .filter_map(|entry| entry.path().canonicalize().ok())
-        .collect();
-    libraries.sort_by_cached_key(|path| Reverse((version(path), path.clone())));
-    libraries.dedup();
-    libraries
+    let paths = entries.map(|entry| entry.path()).filter(|path| wanted(path));
+    let mut files: Vec<PathBuf> = paths.filter_map(|path| path.canonicalize().ok()).collect();
+    files.sort_by_cached_key(|path| Reverse((version(path), path.clone())));
+    files.dedup();
+    files
 }
 
 /// `libLLVM.so`, `libLLVM.so.22.1`, `libLLVM-14.so.1`; not `libLLVMSupport.so`.
-fn is_llvm(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
+fn is_library(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.strip_prefix("libLLVM").is_some_and(|rest| rest.starts_with(['.', '-']) && rest.contains(".so"))
 }
 
-/// The numbers in the file's name: 22, 1 of `libLLVM.so.22.1`.
+/// The numbers in the path, the file name's first: 22, 1 of `/usr/lib/libLLVM.so.22.1`, 22 of `/usr/lib/llvm-22/bin/llvm-objdump`.
 fn version(path: &Path) -> Vec<u32> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = if is_tool(path) { path.to_string_lossy() } else { name };
     name.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
@@ -153,7 +160,7 @@ mod tests {
             fs::write(root.join(file), "")?;
         }
         std::os::unix::fs::symlink(root.join(files[1]), root.join("usr/lib/llvm-14/lib/libLLVM-22.so"))?;
-        assert_eq!(search(&root).libraries(), [files[0], files[1], files[3], files[2]].map(|file| root.join(file)));
+        assert_eq!(search(&root).candidates(), [files[0], files[1], files[3], files[2]].map(|file| root.join(file)));
         Ok(())
     }
 
@@ -161,7 +168,7 @@ mod tests {
     fn a_machine_without_llvm_is_told_where_we_looked_and_what_to_install() -> std::io::Result<()> {
         let root = tempfile::tempdir()?;
         let search = search(root.path());
-        assert_eq!(search.libraries(), Vec::<PathBuf>::new());
+        assert_eq!(search.candidates(), Vec::<PathBuf>::new());
         let error = search.not_found(&[]);
         assert_eq!(error.kind(), ErrorKind::NotFound);
         for part in ["opt/rocm/llvm", "usr/lib/llvm-*/lib", "apt install libllvm22", "--llvm"] {
@@ -174,7 +181,7 @@ mod tests {
     fn what_the_user_names_is_the_only_candidate() {
         let explicit = Some(PathBuf::from("/nowhere/libLLVM.so"));
         let search = Search { explicit: explicit.clone(), ..search(Path::new("/")) };
-        assert_eq!(search.libraries(), explicit.into_iter().collect::<Vec<_>>());
+        assert_eq!(search.candidates(), explicit.into_iter().collect::<Vec<_>>());
         assert!(search.not_found(&["/nowhere/libLLVM.so: no such file".into()]).to_string().contains("no such file"));
     }
 }

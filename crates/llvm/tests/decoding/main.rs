@@ -8,7 +8,7 @@ mod objdump;
 mod targets;
 mod workers;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Failed};
 use llvm::{Decoder, Isolation, Options};
@@ -18,12 +18,42 @@ type Outcome = Result<(), Failed>;
 
 fn main() -> ExitCode {
     llvm::worker::main_if_requested();
-    let trials = [objdump::trials(), targets::trials(), workers::trials(), noise::trials()].into_iter().flatten().collect();
+    let engines = Engine::all();
+    let trials = [objdump::trials(&engines), targets::trials(&engines), workers::trials(&engines), noise::trials()];
+    let trials = trials.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// A decoder by the newest LLVM that is installed.
-fn open(isolation: Isolation) -> Result<Box<dyn Decoder>, Failed> {
-    Ok(llvm::open(&Options { isolation, ..Options::default() })?)
+/// Debian's name of the reference, and of the last resort.
+const OBJDUMP: &str = "llvm-objdump-22";
+
+/// The ways to run LLVM.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Engine {
+    InProcess,
+    Worker,
+    Spawned,
 }
 
+impl Engine {
+    /// Those that this machine has.
+    fn all() -> Vec<Engine> {
+        let mut engines = vec![Engine::InProcess, Engine::Worker];
+        match Command::new(OBJDUMP).arg("--version").output() {
+            Ok(_) => engines.push(Engine::Spawned),
+            Err(error) => eprintln!("skipped: everything with {OBJDUMP}: {error}"),
+        }
+        engines
+    }
+
+    /// A decoder of the newest LLVM that is installed.
+    fn open(self) -> Result<Box<dyn Decoder>, Failed> {
+        self.open_at(None)
+    }
+
+    fn open_at(self, path: Option<&str>) -> Result<Box<dyn Decoder>, Failed> {
+        let isolation = if self == Engine::InProcess { Isolation::InProcess } else { Isolation::Worker };
+        let tool = (self == Engine::Spawned).then_some(OBJDUMP);
+        Ok(llvm::open(&Options { path: path.or(tool).map(Into::into), isolation, ..Options::default() })?)
+    }
+}

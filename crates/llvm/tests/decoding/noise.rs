@@ -1,9 +1,9 @@
 //! Words that no compiler wrote: nothing that LLVM does with them reaches the caller as more than a marked word.
 
 use libtest_mimic::Trial;
-use llvm::{Isolation, State, Target};
+use llvm::{State, Target};
 
-use crate::Outcome;
+use crate::{Engine, Outcome};
 
 /// Random 8-byte inputs per target; `COAX_NOISE` asks for another number (200,000 have been tried).
 const INPUTS: usize = 5_000;
@@ -17,7 +17,7 @@ pub fn trials() -> Vec<Trial> {
 fn noise(processor: &str, inputs: usize) -> Outcome {
     let mut random = SplitMix(inputs as u64);
     let code: Vec<u8> = (0..inputs).flat_map(|_| random.next().to_le_bytes()).collect();
-    let decoder = crate::open(Isolation::Worker)?;
+    let decoder = Engine::Worker.open()?;
     let listing = decoder.decode(&Target::new(processor), &code)?;
     let count = |state| listing.instructions().iter().filter(|instruction| instruction.state == state).count();
     let [decoded, undecodable, crashed] = [State::Decoded, State::Undecodable, State::Crashed].map(count);

@@ -7,36 +7,34 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libtest_mimic::{Failed, Trial};
-use llvm::{Decoder, Isolation, State, Target};
+use llvm::{Decoder, State, Target};
 use object::{FileFlags, Object, ObjectSection};
 
-use crate::Outcome;
+use crate::{Engine, OBJDUMP, Outcome};
 
 const FIXTURE_INSTRUCTIONS: usize = 418;
-const OBJDUMP: &str = "llvm-objdump-22";
 
-pub fn trials() -> Vec<Trial> {
+pub fn trials(engines: &[Engine]) -> Vec<Trial> {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/topksoftmax_4x128x4.co");
     let corpus = std::env::var_os("COAX_CORPUS").map(PathBuf::from);
-    let ignored = match Command::new(OBJDUMP).arg("--version").output() {
-        Ok(_) => false,
-        Err(error) => {
-            eprintln!("skipped: comparisons with {OBJDUMP}: {error}");
-            true
-        }
-    };
-    let fixtures = [Isolation::InProcess, Isolation::Worker].map(|isolation| {
+    let ignored = !engines.contains(&Engine::Spawned); // the reference is missing
+    let mut trials = Vec::new();
+    for &engine in engines {
         let fixture = fixture.clone();
-        Trial::test(format!("a_kernel_decodes_as_in_objdump_{isolation:?}"), move || {
-            let counts = compare(crate::open(isolation)?.as_ref(), &fixture)?;
+        trials.push(Trial::test(format!("a_kernel_decodes_as_in_objdump_{engine:?}"), move || {
+            let counts = compare(engine.open()?.as_ref(), &fixture)?;
             if counts.instructions == FIXTURE_INSTRUCTIONS && counts.msb_comments == 0 {
                 return Ok(());
             }
             Err(format!("{} instructions compared, {} with comments", counts.instructions, counts.msb_comments).into())
-        })
-    });
-    let corpus = corpus.map(|folder| Trial::test("the_corpus_decodes_as_in_objdump", move || whole_corpus(&folder)));
-    fixtures.into_iter().chain(corpus).map(|trial| trial.with_ignored_flag(ignored)).collect()
+        }));
+        if let Some(folder) = corpus.clone() {
+            trials.push(Trial::test(format!("the_corpus_decodes_as_in_objdump_{engine:?}"), move || {
+                whole_corpus(engine, &folder)
+            }));
+        }
+    }
+    trials.into_iter().map(|trial| trial.with_ignored_flag(ignored)).collect()
 }
 
 /// What was compared.
@@ -48,8 +46,8 @@ struct Counts {
     msb_comments: usize,
 }
 
-fn whole_corpus(folder: &Path) -> Outcome {
-    let decoder = crate::open(Isolation::Worker)?;
+fn whole_corpus(engine: Engine, folder: &Path) -> Outcome {
+    let decoder = engine.open()?;
     let (mut files, mut sum) = (0, Counts::default());
     for path in code_objects(folder)? {
         let counts = compare(decoder.as_ref(), &path).map_err(|error| format!("{}: {error:?}", path.display()))?;
@@ -60,7 +58,7 @@ fn whole_corpus(folder: &Path) -> Outcome {
         sum.msb_comments += counts.msb_comments;
     }
     eprintln!(
-        "{files} code objects, {} instructions equal; of them undecodable {}, branch printed as a symbol {}, VGPR bank comment {}",
+        "{engine:?}: {files} code objects, {} instructions equal; of them undecodable {}, branch printed as a symbol {}, VGPR bank comment {}",
         sum.instructions, sum.undecodable, sum.symbols, sum.msb_comments
     );
     if files == 0 { Err(format!("no code object below {}", folder.display()).into()) } else { Ok(()) }

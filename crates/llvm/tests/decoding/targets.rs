@@ -1,21 +1,22 @@
 //! A library that does not know a target says so, by name, and never prints a guess.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use libtest_mimic::{Failed, Trial};
-use llvm::{Decoder, ErrorKind, Isolation, Options, State, Target};
+use llvm::{Decoder, ErrorKind, Options, State, Target};
 
-use crate::Outcome;
+use crate::{Engine, Outcome};
 
 /// Debian 12's, which knows gfx90a and nothing later.
 const OLD: &str = "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1";
+const OLD_TOOL: &str = "/usr/lib/llvm-14/bin/llvm-objdump";
 /// `s_endpgm` of gfx8 to gfx10, and of gfx11 and later.
 const S_ENDPGM: [[u8; 4]; 2] = [[0, 0, 0x81, 0xbf], [0, 0, 0xb0, 0xbf]];
 
-pub fn trials() -> Vec<Trial> {
-    let no_old = !PathBuf::from(OLD).exists();
+pub fn trials(engines: &[Engine]) -> Vec<Trial> {
+    let no_old = [OLD, OLD_TOOL].iter().any(|path| !Path::new(path).exists());
     if no_old {
-        eprintln!("skipped: an LLVM that is too old: {OLD} is not installed");
+        eprintln!("skipped: an LLVM that is too old: {OLD} or {OLD_TOOL} is not installed");
     }
     let mut trials = vec![
         Trial::test("a_missing_library_is_not_found", missing),
@@ -23,14 +24,16 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("a_branch_prints_its_raw_operand_wherever_it_is", branches),
         Trial::test("wave64_prints_vcc_as_a_pair", wave64),
     ];
-    for isolation in [Isolation::InProcess, Isolation::Worker] {
-        trials.push(Trial::test(format!("nonsense_is_an_unknown_target_{isolation:?}"), move || {
-            let decoder = crate::open(isolation)?;
-            refuses(decoder.as_ref(), &["gfx999", "gfx94", "gfx600", "gfx705", "", "generic", "r600", "gfx942 ", "gfx1310"])
+    for &engine in engines {
+        trials.push(Trial::test(format!("nonsense_is_an_unknown_target_{engine:?}"), move || {
+            let decoder = engine.open()?;
+            refuses(
+                decoder.as_ref(),
+                &["gfx999", "gfx94", "gfx600", "gfx705", "", "generic", "r600", "gfx942 ", "gfx1310"],
+            )
         }));
-        let old = Trial::test(format!("an_old_llvm_refuses_what_it_does_not_know_{isolation:?}"), move || {
-            let options = Options { path: Some(OLD.into()), isolation, ..Options::default() };
-            let decoder = llvm::open(&options)?;
+        let old = Trial::test(format!("an_old_llvm_refuses_what_it_does_not_know_{engine:?}"), move || {
+            let decoder = engine.open_at(Some(if engine == Engine::Spawned { OLD_TOOL } else { OLD }))?;
             refuses(decoder.as_ref(), &["gfx942", "gfx950", "gfx1100", "gfx1250", "gfx999"])?;
             decodes(decoder.as_ref(), "gfx90a")
         });
@@ -75,7 +78,7 @@ fn decodes(decoder: &dyn Decoder, processor: &str) -> Outcome {
 }
 
 fn accepted() -> Outcome {
-    let decoder = crate::open(Isolation::Worker)?;
+    let decoder = Engine::Worker.open()?;
     let processors = "gfx801 gfx803 gfx810 gfx900 gfx906 gfx908 gfx90a gfx90c gfx942 gfx950 gfx9-generic gfx9-4-generic \
         gfx1010 gfx1013 gfx1030 gfx1036 gfx10-1-generic gfx10-3-generic gfx1100 gfx1103 gfx1150 gfx1153 gfx11-generic \
         gfx1200 gfx1201 gfx12-generic gfx1250 gfx1251";
@@ -84,7 +87,7 @@ fn accepted() -> Outcome {
 
 /// Caching by bytes rests on this.
 fn branches() -> Outcome {
-    let decoder = crate::open(Isolation::InProcess)?;
+    let decoder = Engine::InProcess.open()?;
     let code = [0x05, 0x00, 0x82, 0xbf].repeat(3);
     let listing = decoder.decode(&Target::new("gfx942"), &code)?;
     let texts: Vec<&str> = listing.instructions().iter().map(|instruction| listing.text(instruction)).collect();
@@ -92,7 +95,7 @@ fn branches() -> Outcome {
 }
 
 fn wave64() -> Outcome {
-    let decoder = crate::open(Isolation::InProcess)?;
+    let decoder = Engine::InProcess.open()?;
     let v_cmp_eq_u32 = [0x00, 0x03, 0x94, 0x7c];
     for (wave64, mask) in [(false, "vcc_lo"), (true, "vcc")] {
         let listing = decoder.decode(&Target::new("gfx1100").with_wave64(wave64), &v_cmp_eq_u32)?;

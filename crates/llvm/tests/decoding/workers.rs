@@ -7,22 +7,26 @@ use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
-use llvm::{Decoder, Isolation, Listing, Options, State, Target};
+use llvm::{Decoder, Listing, Options, State, Target};
 
-use crate::Outcome;
+use crate::{Engine, Outcome};
 
 /// LLVM 22.1.8 dies of it with a segmentation fault, on gfx942.
 const KILLER: [u32; 2] = [0x7eaa_14f9, 0x0006_1758];
 const S_NOP: u32 = 0xbf80_0000;
 
-pub fn trials() -> Vec<Trial> {
-    vec![
-        Trial::test("only_the_word_that_kills_is_marked", crashes),
+pub fn trials(engines: &[Engine]) -> Vec<Trial> {
+    let survivors = engines.iter().filter(|engine| **engine != Engine::InProcess);
+    let mut trials: Vec<Trial> = survivors
+        .map(|&engine| Trial::test(format!("only_the_word_that_kills_is_marked_{engine:?}"), move || crashes(engine)))
+        .collect();
+    trials.extend([
         Trial::test("a_killed_worker_is_replaced", || disturbed("-KILL")),
         Trial::test("a_hung_worker_is_replaced", || disturbed("-STOP")),
         Trial::test("no_child_outlives_its_decoder", no_child_is_left),
         Trial::test("threads_do_not_change_the_answer", threads),
-    ]
+    ]);
+    trials
 }
 
 fn code(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
@@ -34,9 +38,10 @@ fn distinct(count: u32, from: u32) -> Vec<u8> {
     code((0..count).flat_map(|i| [0xbe80_00ff, 0x1000_0000 + from + i]))
 }
 
-fn crashes() -> Outcome {
-    let decoder = crate::open(Isolation::Worker)?;
-    let words = [S_NOP, S_NOP + 1, KILLER[0], KILLER[1], S_NOP + 2, KILLER[0], KILLER[1], S_NOP + 3, S_NOP, S_NOP, S_NOP];
+fn crashes(engine: Engine) -> Outcome {
+    let decoder = engine.open()?;
+    let words =
+        [S_NOP, S_NOP + 1, KILLER[0], KILLER[1], S_NOP + 2, KILLER[0], KILLER[1], S_NOP + 3, S_NOP, S_NOP, S_NOP];
     let listing = decoder.decode(&Target::new("gfx942"), &code(words))?;
     let crashed: Vec<u32> = of_state(&listing, State::Crashed).collect();
     if crashed != [8, 20] {
@@ -52,7 +57,11 @@ fn crashes() -> Outcome {
 }
 
 fn of_state(listing: &Listing, state: State) -> impl Iterator<Item = u32> {
-    listing.instructions().iter().filter(move |instruction| instruction.state == state).map(|instruction| instruction.offset)
+    listing
+        .instructions()
+        .iter()
+        .filter(move |instruction| instruction.state == state)
+        .map(|instruction| instruction.offset)
 }
 
 /// Sends a signal to every worker, five times, while new instructions are decoded.
@@ -101,7 +110,7 @@ fn all_decoded(decoder: &dyn Decoder, target: &Target, round: u32) -> Outcome {
 
 /// A decoder whose workers can be told from those of other tests, by the path of their library.
 fn open_under_another_name() -> Result<(Box<dyn Decoder>, PathBuf), Failed> {
-    let description = crate::open(Isolation::Worker)?.describe();
+    let description = Engine::Worker.open()?.describe();
     let path = description.split_once('(').and_then(|(_, rest)| rest.split_once(')')).ok_or("no path")?.0;
     let library = tempfile::tempdir()?.keep().join("libLLVM.so");
     std::os::unix::fs::symlink(path, &library)?;
@@ -135,12 +144,12 @@ fn no_child_is_left() -> Outcome {
 fn threads() -> Outcome {
     let target = Target::new("gfx942");
     let pieces: Vec<Vec<u8>> = (0..8).map(|i| distinct(3000, 1000 * i)).collect();
-    let all = crate::open(Isolation::Worker)?;
+    let all = Engine::Worker.open()?;
     let shared = thread::scope(|scope| -> Result<Vec<Listing>, llvm::Error> {
         let handles: Vec<_> = pieces.iter().map(|piece| scope.spawn(|| all.decode(&target, piece))).collect();
         handles.into_iter().filter_map(|handle| handle.join().ok()).collect()
     })?;
-    let alone = crate::open(Isolation::Worker)?;
+    let alone = Engine::Worker.open()?;
     for (piece, shared) in pieces.iter().zip(&shared) {
         let alone = alone.decode(&target, piece)?;
         if shown(&alone) != shown(shared) {
