@@ -7,6 +7,8 @@ mod bytes;
 mod read;
 mod walk;
 
+pub use bytes::FileBytes;
+
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,8 +71,7 @@ fn inside_a_container(name: &str) -> Option<(&str, &str)> {
 }
 
 fn one_file(path: &Path, name: &str, options: Options<'_>) -> Result<Snapshot, InputError> {
-    let bytes =
-        bytes::FileBytes::read(path).map_err(|e| InputError::new(format!("{}: {}", path.display(), io_reason(&e))))?;
+    let bytes = FileBytes::read(path).map_err(|e| InputError::new(format!("{}: {}", path.display(), io_reason(&e))))?;
     let looks_like_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
     let is_json = path.extension().is_some_and(|e| e == "json");
     if is_json || looks_like_json {

@@ -8,6 +8,7 @@ mod scan;
 mod values;
 
 use asm::Statement;
+use asm::statement::strip_comment;
 use codeobj::Detail;
 use codeobj::metadata::{KernelMetadata, Metadata};
 
@@ -59,13 +60,45 @@ pub fn read(text: &[u8], source: &str, origin: Origin) -> FileKernels {
     }
     let scan = Scan::read(&blanked);
     scan.report_problems(source, &mut file.problems);
-    let Some(metadata) = read_metadata(&scan, source, &mut file) else { return file };
+    let Some(metadata) = read_metadata(&scan, source, Detail::Counts, &mut file) else { return file };
     kernel::read_all(&scan, &metadata, source, origin, &mut file);
     file
 }
 
+/// The kernels of a text as they are written: for showing, not for judging.
+#[derive(Clone, Debug, Default)]
+pub struct Outline {
+    /// `.amdgcn_target`.
+    pub target: Option<String>,
+    /// The metadata's entries.
+    pub kernels: Vec<KernelMetadata>,
+    /// Kernel, and its `.amdhsa_*` directives with their arguments.
+    pub descriptors: Vec<(String, Vec<(String, String)>)>,
+    /// What is wrong, each with file and line.
+    pub problems: Vec<String>,
+}
+
+/// Reads what [`Outline`] has; `source` is how the file is named in problems.
+pub fn outline(text: &[u8], source: &str, detail: Detail) -> Outline {
+    let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut file = FileKernels::default();
+    let (blanked, _) = asm::comment::blank_block_comments(text);
+    let scan = Scan::read(&blanked);
+    scan.report_problems(source, &mut file.problems);
+    let metadata = read_metadata(&scan, source, detail, &mut file);
+    let fields = |block: &scan::DescriptorBlock<'_>| {
+        block.fields.iter().map(|(name, value, _)| (string(name), string(strip_comment(value)))).collect()
+    };
+    Outline {
+        target: scan.target.map(|(target, _)| string(target)),
+        kernels: metadata.map(|m| m.kernels).unwrap_or_default(),
+        descriptors: scan.descriptors.iter().map(|block| (string(block.kernel), fields(block))).collect(),
+        problems: file.problems,
+    }
+}
+
 /// The metadata, or none when the file cannot have kernels; why is then among the problems.
-fn read_metadata(scan: &Scan<'_>, source: &str, file: &mut FileKernels) -> Option<Metadata> {
+fn read_metadata(scan: &Scan<'_>, source: &str, detail: Detail, file: &mut FileKernels) -> Option<Metadata> {
     let Some(block) = &scan.metadata else {
         file.problems
             .push(format!("{source}: no .amdgpu_metadata: the compiler stopped before its end, or the file is cut"));
@@ -77,7 +110,7 @@ fn read_metadata(scan: &Scan<'_>, source: &str, file: &mut FileKernels) -> Optio
             .push(format!("{source}:{}: .amdgpu_metadata has no .end_amdgpu_metadata: the file is cut", block.line));
     }
     let text = String::from_utf8_lossy(block.text);
-    let metadata = match Metadata::from_yaml(&text, Detail::Counts) {
+    let metadata = match Metadata::from_yaml(&text, detail) {
         Ok(metadata) => metadata,
         Err(error) => {
             let line = match error.place {
