@@ -1,7 +1,8 @@
 //! Runs the examples of README.md and of every `coax COMMAND --help`, so that they stay true.
 //!
 //! In README.md, a block marked `console` holds `$ coax …` lines and the output that they show. In help texts, the
-//! section `Examples:` holds lines that begin with `  $ coax `. A comment may follow: `# exit 1` states the exit code
+//! section `Examples:` holds lines that begin with `  $ coax `; one that begins with `  coax ` is not run, because it needs
+//! what a test has not. A comment may follow: `# exit 1` states the exit code
 //! (without one: what a shown verdict says, else 0), `# needs FlyDSL` says why the line cannot run in a test. Shown
 //! output must be the whole output, with `…` for lines left out; a help text shows none.
 //!
@@ -30,8 +31,8 @@ use workdir::WorkDirectory;
 const NAMES: [(&str, &str); 6] = [
     ("before", "flydsl/mixed/before"),
     ("after", "flydsl/mixed/after"),
-    ("kernel.co", "clang/k.gfx942.co"),
-    ("kernel.s", "clang/ind.gfx942.s"),
+    ("kernel.co", "clang/gfx942/k.co"),
+    ("kernel.s", "clang/gfx942/ind.s"),
     ("cache-before", "triton-cache/before"),
     ("cache-after", "triton-cache/after"),
 ];
@@ -58,16 +59,16 @@ fn main() -> ExitCode {
 }
 
 fn trials_of_command(command: &str) -> Vec<Trial> {
-    let found = help(&[command.to_owned()]).map(|text| examples::in_help(&text));
-    match found {
-        Ok(examples) if !examples.is_empty() => {
-            examples.into_iter().map(|example| trial(&format!("help {command}"), example)).collect()
+    let place = format!("help {command}");
+    match help(&[command.to_owned()]) {
+        Ok(text) if examples::section_of_help(&text).next().is_some() => {
+            examples::in_help(&text).into_iter().map(|example| trial(&place, example)).collect()
         }
         Ok(_) => {
-            let message = format!("`coax {command} --help` has no section `Examples:` with a line `  $ coax …`");
-            vec![Trial::test(format!("help {command}"), move || Err(message.into()))]
+            let message = format!("`coax {command} --help` has no section `Examples:` with a command line");
+            vec![Trial::test(place, move || Err(message.into()))]
         }
-        Err(message) => vec![Trial::test(format!("help {command}"), move || Err(message.into()))],
+        Err(message) => vec![Trial::test(place, move || Err(message.into()))],
     }
 }
 

@@ -31,17 +31,20 @@ pub fn in_markdown(text: &str) -> Vec<Example> {
     examples
 }
 
-/// The examples of the section `Examples:` of a help text.
+/// The examples of the section `Examples:` of a help text; lines without `$ ` are not to be run.
 pub fn in_help(text: &str) -> Vec<Example> {
-    let section: Vec<&str> = text
-        .lines()
+    let lines: Vec<&str> = section_of_help(text).filter(|line| line.starts_with("$ ")).collect();
+    in_console(&lines)
+}
+
+/// The command lines under `Examples:` in a help text.
+pub fn section_of_help(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
         .skip_while(|line| line.trim_end() != "Examples:")
         .skip(1)
         .take_while(|line| line.is_empty() || line.starts_with("  "))
         .map(str::trim)
-        .filter(|line| line.starts_with("$ coax "))
-        .collect();
-    in_console(&section)
+        .filter(|line| line.trim_start_matches("$ ").starts_with("coax "))
 }
 
 /// The names that the list under `Commands:` of a help text gives.
