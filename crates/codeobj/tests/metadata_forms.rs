@@ -18,7 +18,7 @@ fn both_ways(text: &str) {
 }
 
 fn real_texts() -> Vec<String> {
-    let printed = support::code_objects().into_iter().map(|name| support::bytes(&format!("{name}.readelf")));
+    let printed = support::code_objects().into_iter().map(|name| support::bytes(&format!("{name}.llvm")));
     let mut texts: Vec<String> = printed.filter_map(|bytes| between(&bytes, "---\n", "\n...\n")).collect();
     for path in support::corpus().map(|folder| support::files_below(&folder)).unwrap_or_default() {
         let bytes = std::fs::read(&path).expect("readable");

@@ -1,33 +1,35 @@
-//! What this crate reads from real code objects is what `llvm-readelf` prints about them.
+//! What this crate reads from real code objects is what `llvm-readelf` and `llvm-objdump` print about them.
 //!
-//! The committed objects have its output beside them; a larger corpus (`COAX_CORPUS`) is compared with the tool itself.
+//! The committed objects have that output beside them; a larger corpus (`COAX_CORPUS`) is compared with the tools
+//! themselves, version 22.
 
 mod support;
 
 use codeobj::code_object::ObjectKind;
+use codeobj::descriptor::Family;
 use codeobj::metadata::Detail;
-use codeobj::{CodeObject, Count, Kernel, Metadata, container};
+use codeobj::{CodeObject, Count, Kernel, Metadata, TargetId, container};
 use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn committed_objects_read_as_llvm_readelf_prints_them() {
+fn committed_objects_read_as_llvm_prints_them() {
     for name in support::code_objects() {
-        let printed = String::from_utf8(support::bytes(&format!("{name}.readelf"))).expect("UTF-8");
+        let printed = String::from_utf8(support::bytes(&format!("{name}.llvm"))).expect("UTF-8");
         compare(&name, &support::bytes(&name), &printed);
     }
 }
 
 #[test]
-fn corpus_reads_as_llvm_readelf_prints_it() {
+fn corpus_reads_as_llvm_prints_it() {
     let Some(corpus) = support::corpus() else { return };
     let mut compared = 0;
     for path in support::files_below(&corpus) {
         let bytes = std::fs::read(&path).expect("readable");
         if container::sniff(&bytes) == Some(container::Kind::CodeObject) {
-            match readelf(&path) {
+            match printed_by_llvm(&path) {
                 Some(printed) => compare(&path.display().to_string(), &bytes, &printed),
-                None => return eprintln!("skipped: there is no llvm-readelf-22 or llvm-readelf"),
+                None => return eprintln!("skipped: there is no llvm-readelf-22"),
             }
             compared += 1;
         }
@@ -36,10 +38,44 @@ fn corpus_reads_as_llvm_readelf_prints_it() {
     assert!(compared > 100);
 }
 
-fn readelf(path: &Path) -> Option<String> {
-    let run = |tool| Command::new(tool).args(["-h", "-s", "--notes"]).arg(path).output().ok();
-    let output = run("llvm-readelf-22").or_else(|| run("llvm-readelf"))?;
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+fn printed_by_llvm(path: &Path) -> Option<String> {
+    let run = |tool, arguments: &[&str]| {
+        let output = Command::new(tool).args(arguments).arg(path).output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let readelf = run("llvm-readelf-22", &["-h", "-s", "--notes"])?;
+    Some(readelf + &run("llvm-objdump-22", &["-D", "-j", ".rodata"])?)
+}
+
+/// Every processor number and every state of the features, put into the header of a real code object.
+#[test]
+fn e_flags_read_as_llvm_prints_them() {
+    let path = std::env::temp_dir().join(format!("coax-e-flags-{}", std::process::id()));
+    let mut object = support::bytes("code-objects/vector_add.gfx942.hsaco");
+    let mut printed = |e_flags: u32, abi_version: u8| {
+        object[8] = abi_version;
+        object[48..52].copy_from_slice(&e_flags.to_le_bytes());
+        std::fs::write(&path, &object).expect("temporary file");
+        printed_by_llvm(&path)
+    };
+    if printed(0, 3).is_none() {
+        return eprintln!("skipped: there is no llvm-readelf-22");
+    }
+    let newer = ["gfx940", "gfx941", "gfx1170", "gfx1171", "gfx1172", "gfx1310", "gfx12-5-generic"];
+    for mach in 0x20..0x80 {
+        let text = printed(mach, 3).expect("output");
+        match TargetId::from_elf(mach, 3) {
+            Some(target) if newer.contains(&&*target.short()) => {}
+            Some(target) => assert_eq!(target.canonical(), printed_target(&text), "{mach:#x}"),
+            None => assert!(!printed_field(&text, "Flags:").contains("gfx"), "{mach:#x}"),
+        }
+    }
+    for state in 0..16 {
+        let e_flags = 0x3f | state << 8;
+        let text = printed(e_flags, 2).expect("output");
+        assert_eq!(TargetId::from_elf(e_flags, 2).expect("gfx90a").canonical(), printed_target(&text), "{e_flags:#x}");
+    }
+    std::fs::remove_file(&path).expect("temporary file");
 }
 
 fn compare(name: &str, bytes: &[u8], printed: &str) {
@@ -67,6 +103,7 @@ fn compare(name: &str, bytes: &[u8], printed: &str) {
     for kernel in &object.kernels {
         assert_eq!(kernel.problems, [""; 0], "{name}: {}", kernel.name);
         compare_addresses(name, &object, kernel, printed);
+        compare_descriptor(name, &object, kernel, printed);
     }
 }
 
@@ -87,6 +124,33 @@ fn compare_addresses(name: &str, object: &CodeObject, kernel: &Kernel, printed: 
         let offset = code.file_range.start - section.file_range.start;
         assert_eq!(section.address + offset as u64, code.address, "{name}: {}", kernel.name);
     }
+}
+
+/// The directives that `llvm-objdump` prints for a descriptor are our fields.
+fn compare_descriptor(name: &str, object: &CodeObject, kernel: &Kernel, printed: &str) {
+    let Some((_, directives)) = printed.split_once(&format!(".amdhsa_kernel {}\n", kernel.name)) else {
+        return assert!(object.kind == ObjectKind::Relocatable, "{name}: {} is not printed", kernel.name);
+    };
+    let descriptor = &kernel.descriptor.as_ref().expect("descriptor").descriptor;
+    let family = Family::of(object.target.processor.as_deref().expect("processor")).expect("family");
+    let wave32 = family.has_wave32() && descriptor.wavefront_size32();
+    let field = |name: &str| descriptor.fields(family).find(|(field, _)| field.name == name).map(|(_, value)| value);
+    let mut compared = 0;
+    for line in directives.lines().take_while(|line| *line != ".end_amdhsa_kernel") {
+        let (directive, value) = line.trim().trim_start_matches("; ").split_once(' ').expect("directive and value");
+        let directive = directive.trim_start_matches(".amdhsa_").to_lowercase();
+        let ours = match &*directive {
+            "system_sgpr_private_segment_wavefront_offset" => field("enable_private_segment"),
+            "accum_offset" => descriptor.accum_offset(family).map(u64::from),
+            "next_free_vgpr" => Some(descriptor.allocated_vgprs(family, wave32).into()),
+            "next_free_sgpr" => descriptor.allocated_sgprs(family).map(u64::from).or_else(|| value.parse().ok()),
+            "reserve_vcc" | "reserve_flat_scratch" | "reserve_xnack_mask" => continue,
+            name => field(name),
+        };
+        assert_eq!(ours.map(|ours| ours.to_string()).as_deref(), Some(value), "{name}: {}: {directive}", kernel.name);
+        compared += 1;
+    }
+    assert!(compared > 20, "{name}: {}", kernel.name);
 }
 
 fn printed_field<'a>(printed: &'a str, field: &str) -> &'a str {

@@ -160,7 +160,7 @@ pub const FIELDS: &[Field] = &[
     row("workgroup_processor_mode",         RSRC1, 29, 1, GFX10_ON),
     row("memory_ordered",                   RSRC1, 30, 1, GFX10_ON),
     row("forward_progress",                 RSRC1, 31, 1, GFX10_ON),
-    row("enable_private_segment",           RSRC2,  0, 1, ALL),
+    row("enable_private_segment",           RSRC2,  0, 1, ALL), // older directive: system_sgpr_private_segment_wavefront_offset
     row("user_sgpr_count",                  RSRC2,  1, 5, ALL & !GFX125),
     row("user_sgpr_count",                  RSRC2,  1, 6, GFX125),
     row("enable_trap_handler",              RSRC2,  6, 1, GFX6_11),
