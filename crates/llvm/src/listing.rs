@@ -1,5 +1,6 @@
 //! What decoding gives: instructions in address order, each with its place, its state and its text.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::texts::Texts;
@@ -88,6 +89,19 @@ impl Listing {
             self.instructions.last().is_some_and(|before| before.untrusted || before.state != State::Decoded);
         // `decode` refuses code whose offsets do not fit.
         self.instructions.push(Instruction { offset: offset as u32, encoding, len, state, untrusted });
+    }
+}
+
+/// One line per instruction: offset, state unless decoded, text.
+impl fmt::Debug for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for instruction in &self.instructions {
+            match instruction.state {
+                State::Decoded => writeln!(f, "{:#x}: {}", instruction.offset, self.text(instruction))?,
+                state => writeln!(f, "{:#x}: {state:?}", instruction.offset)?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -11,8 +11,10 @@ const CHUNKS: usize = 32;
 
 /// Texts by [`EncodingId`]. Number 0 is always the empty text.
 pub(crate) struct Texts {
-    chunks: [OnceLock<Box<[OnceLock<Box<str>>]>>; CHUNKS],
+    chunks: [OnceLock<Chunk>; CHUNKS],
 }
+
+type Chunk = Box<[OnceLock<Box<str>>]>;
 
 impl Texts {
     pub fn new() -> Self {

@@ -5,7 +5,6 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::exit;
 use std::sync::Arc;
 use std::sync::mpsc;
 
@@ -20,7 +19,7 @@ pub(super) fn main(library: &Path) -> ! {
     leave_no_core_file();
     // An error means that the parent is gone; there is nobody to tell.
     let _ = serve(library);
-    exit(0)
+    end()
 }
 
 fn serve(path: &Path) -> io::Result<()> {
@@ -43,7 +42,7 @@ fn serve(path: &Path) -> io::Result<()> {
         while let Ok(request) = OwnedRequest::read(&mut input) {
             let _ = sender.send(request);
         }
-        exit(0)
+        end()
     });
     let mut learners = HashMap::new();
     for request in requests {
@@ -94,6 +93,12 @@ fn answer(
 
 fn refuse(error: &Error, out: &mut impl Write) -> io::Result<()> {
     Reply::Refused(error.kind(), &error.to_string()).write(out)
+}
+
+/// Ends at once: LLVM's static destructors must not run while another thread is inside LLVM.
+fn end() -> ! {
+    // SAFETY: ends the process; nothing is buffered that anybody waits for.
+    unsafe { libc::_exit(0) }
 }
 
 /// A crash here is expected and dealt with: no 200 MB file about it.

@@ -18,6 +18,9 @@ type Outcome = Result<(), Failed>;
 
 fn main() -> ExitCode {
     llvm::worker::main_if_requested();
+    if let Some(library) = std::env::var_os(workers::VICTIM) {
+        return if workers::be_a_victim(library.into()).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let engines = Engine::all();
     let trials = [objdump::trials(&engines), targets::trials(&engines), workers::trials(&engines), noise::trials()];
     let trials = trials.into_iter().flatten().collect();

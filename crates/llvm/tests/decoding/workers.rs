@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Failed, Trial};
 use llvm::{Decoder, Listing, Options, State, Target};
+use tempfile::TempDir;
 
 use crate::{Engine, Outcome};
 
 /// LLVM 22.1.8 dies of it with a segmentation fault, on gfx942.
 const KILLER: [u32; 2] = [0x7eaa_14f9, 0x0006_1758];
+/// The environment variable that makes this program [`be_a_victim`].
+pub const VICTIM: &str = "COAX_TEST_VICTIM";
 const S_NOP: u32 = 0xbf80_0000;
 
 pub fn trials(engines: &[Engine]) -> Vec<Trial> {
@@ -24,6 +27,7 @@ pub fn trials(engines: &[Engine]) -> Vec<Trial> {
         Trial::test("a_killed_worker_is_replaced", || disturbed("-KILL")),
         Trial::test("a_hung_worker_is_replaced", || disturbed("-STOP")),
         Trial::test("no_child_outlives_its_decoder", no_child_is_left),
+        Trial::test("no_worker_outlives_a_killed_parent", no_orphan_is_left),
         Trial::test("threads_do_not_change_the_answer", threads),
     ]);
     trials
@@ -66,7 +70,7 @@ fn of_state(listing: &Listing, state: State) -> impl Iterator<Item = u32> {
 
 /// Sends a signal to every worker, five times, while new instructions are decoded.
 fn disturbed(signal: &str) -> Outcome {
-    let (decoder, library) = open_under_another_name()?;
+    let (decoder, folder) = open_under_another_name()?;
     let target = Target::new("gfx942");
     let (done, mut signals) = (AtomicBool::new(false), 0);
     let mut result = Ok(());
@@ -82,7 +86,7 @@ fn disturbed(signal: &str) -> Outcome {
         });
         while !done.load(Ordering::Relaxed) && signals < 5 {
             thread::sleep(Duration::from_millis(100));
-            for child in children(&library) {
+            for child in children(folder.path()) {
                 let sent = Command::new("kill").args([signal, &child.to_string()]).status();
                 signals += usize::from(sent.is_ok_and(|status| status.success()));
             }
@@ -108,19 +112,60 @@ fn all_decoded(decoder: &dyn Decoder, target: &Target, round: u32) -> Outcome {
     Ok(())
 }
 
-/// A decoder whose workers can be told from those of other tests, by the path of their library.
-fn open_under_another_name() -> Result<(Box<dyn Decoder>, PathBuf), Failed> {
+/// A decoder whose workers can be told from those of other tests, by the path of their library; it lives as long as the
+/// folder.
+fn open_under_another_name() -> Result<(Box<dyn Decoder>, TempDir), Failed> {
     let description = Engine::Worker.open()?.describe();
     let path = description.split_once('(').and_then(|(_, rest)| rest.split_once(')')).ok_or("no path")?.0;
-    let library = tempfile::tempdir()?.keep().join("libLLVM.so");
+    let folder = tempfile::tempdir()?;
+    let library = folder.path().join("libLLVM.so");
     std::os::unix::fs::symlink(path, &library)?;
-    let timeout = Duration::from_secs(1);
-    let options = Options { path: Some(library.clone()), workers: 2, batch_timeout: timeout, ..Options::default() };
-    Ok((llvm::open(&options)?, library))
+    Ok((open_impatiently(library)?, folder))
 }
 
-/// The processes that were started with that library.
-fn children(library: &Path) -> Vec<u32> {
+fn open_impatiently(library: PathBuf) -> Result<Box<dyn Decoder>, llvm::Error> {
+    llvm::open(&Options {
+        path: Some(library),
+        workers: 2,
+        batch_timeout: Duration::from_secs(1),
+        ..Options::default()
+    })
+}
+
+/// What this program does when [`VICTIM`] names a library: it starts a worker and waits to be killed.
+pub fn be_a_victim(library: PathBuf) -> Result<(), llvm::Error> {
+    let decoder = open_impatiently(library)?;
+    decoder.decode(&Target::new("gfx942"), &distinct(10, 0))?;
+    thread::sleep(Duration::from_secs(60));
+    Ok(())
+}
+
+fn no_orphan_is_left() -> Outcome {
+    let (decoder, folder) = open_under_another_name()?;
+    drop(decoder);
+    let library = folder.path().join("libLLVM.so");
+    let mut victim = Command::new(std::env::current_exe()?).env(VICTIM, &library).spawn()?;
+    let started = within_seconds(20, || !children(folder.path()).is_empty());
+    victim.kill()?;
+    victim.wait()?;
+    let ended = within_seconds(20, || children(folder.path()).is_empty());
+    if started && ended { Ok(()) } else { Err(format!("started: {started}, ended: {ended}").into()) }
+}
+
+fn within_seconds(seconds: u64, condition: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    while Instant::now() < deadline {
+        if condition() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// The workers whose library lies in that folder.
+fn children(folder: &Path) -> Vec<u32> {
+    let library = folder.join("libLLVM.so");
     let processes = Path::new("/proc").read_dir().into_iter().flatten().flatten();
     let ids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
     ids.filter(|id| {
@@ -131,12 +176,12 @@ fn children(library: &Path) -> Vec<u32> {
 }
 
 fn no_child_is_left() -> Outcome {
-    let (decoder, library) = open_under_another_name()?;
+    let (decoder, folder) = open_under_another_name()?;
     decoder.decode(&Target::new("gfx942"), &distinct(10, 0))?;
-    let before = children(&library);
+    let before = children(folder.path());
     let _ = Command::new("kill").args(["-STOP", &before.first().ok_or("no worker")?.to_string()]).status();
     drop(decoder);
-    let after = children(&library);
+    let after = children(folder.path());
     if before.is_empty() || !after.is_empty() { Err(format!("{before:?}, then {after:?}").into()) } else { Ok(()) }
 }
 
