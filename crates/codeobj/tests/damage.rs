@@ -16,8 +16,10 @@ const CONTAINERS: [&str; 6] = [
     "fatbin/host_fatbin.so",
 ];
 
+type Parsed = Result<CodeObject, Error>;
+
 /// Every member of a container, its code object parsed.
-fn read_all(bytes: &[u8]) -> Result<Vec<(String, Result<CodeObject, Error>)>, Error> {
+fn read_all(bytes: &[u8]) -> Result<Vec<(String, Parsed)>, Error> {
     let Contents { entries, problems, .. } = container::open(bytes)?;
     let mut read = Vec::new();
     for entry in entries {
