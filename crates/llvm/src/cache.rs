@@ -1,8 +1,9 @@
-//! The decoder that [`crate::open`] returns: per target, what is known of its encodings, and an LLVM to ask for the rest.
+//! The decoder that [`crate::open`] returns: per target, what is known of its encodings, and an LLVM to ask for the
+//! rest.
 //!
-//! Caching by the instruction's bytes is right because the text depends on nothing else: no symbol lookup is installed, so a branch
-//! prints its raw operand whatever its address (tested), and LLVM's C interface keeps no state between instructions
-//! (`llvm-objdump` does on gfx1250: its `/*v414*/` comments follow `s_set_vgpr_msb`).
+//! Caching by the instruction's bytes is right because the text depends on nothing else: no symbol lookup is installed,
+//! so a branch prints its raw operand whatever its address (tested), and LLVM's C interface keeps no state between
+//! instructions (`llvm-objdump` does on gfx1250: its `/*v414*/` comments follow `s_set_vgpr_msb`).
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -102,7 +103,8 @@ impl CachedDecoder {
                 Err(error) => return Err(error),
             }
         }
-        let way_out = "check the spelling, or install a newer LLVM (Debian, Ubuntu: apt install libllvm22) or name one with --llvm PATH or $COAX_LLVM";
+        let way_out = "check the spelling, install a newer LLVM (Debian, Ubuntu: apt install libllvm22), \
+                       or name one with --llvm PATH or $COAX_LLVM";
         Err(Error::new(ErrorKind::UnknownTarget, format!("{}\n{way_out}", refusals.join("\n"))))
     }
 }

@@ -4,9 +4,9 @@
 //! second). But encodings are prefix-free: no instruction's words begin another's. So a walk goes down the trie word by
 //! word and stops at a leaf, which says the length; a path that ends before a leaf is a miss, and LLVM is asked. Two
 //! kinds of window are known only by all five words, because other words behind the first might make an instruction:
-//! those that LLVM cannot decode, and the one exception to prefix-freedom, [`LD_SCALE`]. (Measured with LLVM 22.1.8: 75,000
-//! encodings of real gfx942, gfx950 and gfx1250 kernels, and 300,000 random windows on each of these, gfx1100 and
-//! gfx1200, every one decoded again with three or four other continuations.)
+//! those that LLVM cannot decode, and the one exception to prefix-freedom, [`LD_SCALE`]. (Measured with LLVM 22.1.8:
+//! 75,000 encodings of real gfx942, gfx950 and gfx1250 kernels, and 300,000 random windows on each of these, gfx1100
+//! and gfx1200, every one decoded again with three or four other continuations.)
 //!
 //! All nodes share one hash table, `(node, word) → node or leaf`: an entry is 16 bytes, a step is one probe.
 //! [`foldhash`] is as fast as any for integers, and seeded, so that no code object can choose words that collide.
@@ -16,13 +16,13 @@ use std::collections::hash_map::Entry;
 
 use crate::{EncodingId, State};
 
-/// The longest instruction of any AMD GPU (gfx1250: 16 bytes and a literal). Words behind the end of the code count as zero, and an
-/// instruction that would reach there is none.
+/// The longest instruction of any AMD GPU (gfx1250: 16 bytes and a literal). Words behind the end of the code count as
+/// zero, and an instruction that would reach there is none.
 pub(crate) const MAX_INSTRUCTION_BYTES: usize = 20;
 const MAX_WORDS: usize = MAX_INSTRUCTION_BYTES / 4;
 
-/// In the mnemonics of the 8-byte instructions that turn the matrix instruction behind them into a scaled one. LLVM decodes such
-/// a pair as one instruction of 16 bytes, and the first half alone when something else follows.
+/// In the mnemonics of the 8-byte instructions that turn the matrix instruction behind them into a scaled one. LLVM
+/// decodes such a pair as one instruction of 16 bytes, and the first half alone when something else follows.
 const LD_SCALE: &str = "_ld_scale";
 
 /// The words at an offset that LLVM may look at for one instruction.

@@ -69,8 +69,8 @@ pub enum Isolation {
 /// How [`open`] finds and runs LLVM.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The library, the program `llvm-objdump`, or a folder that has one of them (`--llvm`, `$COAX_LLVM`). When given, nothing
-    /// else is tried.
+    /// The library, the program `llvm-objdump`, or a folder that has one of them (`--llvm`, `$COAX_LLVM`). When given,
+    /// nothing else is tried.
     pub path: Option<PathBuf>,
     /// Where LLVM runs.
     pub isolation: Isolation,

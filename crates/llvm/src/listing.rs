@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::texts::Texts;
 
 /// Names one distinct encoding of one target: equal ids have equal bytes and equal text, so whatever a caller derives
-/// from the text (a parse, a mnemonic's class) it can keep per id. Numbers are dense and start at 1, in the order in which encodings
-/// were first met; that order depends on the threads, so print nothing by it. 0 means "no text".
+/// from the text (a parse, a mnemonic's class) it can keep per id. Numbers are dense and start at 1, in the order in
+/// which encodings were first met; that order depends on the threads, so print nothing by it. 0 means "no text".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EncodingId(pub u32);
 

@@ -1,5 +1,5 @@
-//! Where an LLVM may lie on this machine, in the order in which it is tried: the one named by the user alone; else ROCm's,
-//! then the system's from the newest to the oldest, then whatever the loader knows by name.
+//! Where an LLVM may lie on this machine, in the order in which it is tried: the one named by the user alone; else
+//! ROCm's, then the system's from the newest to the oldest, then whatever the loader knows by name.
 //!
 //! Seam: `libamd_comgr.so`, which carries an LLVM behind an interface of its own, would come next, as one more
 //! [`crate::source::Source`].
@@ -127,7 +127,8 @@ fn is_library(path: &Path) -> bool {
     name.strip_prefix("libLLVM").is_some_and(|rest| rest.starts_with(['.', '-']) && rest.contains(".so"))
 }
 
-/// The numbers in the path, the file name's first: 22, 1 of `/usr/lib/libLLVM.so.22.1`, 22 of `/usr/lib/llvm-22/bin/llvm-objdump`.
+/// The numbers in the path, the file name's first: 22, 1 of `/usr/lib/libLLVM.so.22.1`, 22 of
+/// `/usr/lib/llvm-22/bin/llvm-objdump`.
 fn version(path: &Path) -> Vec<u32> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = if is_tool(path) { path.to_string_lossy() } else { name };

@@ -20,8 +20,8 @@ pub(crate) trait Source: Send + Sync {
     /// [`crate::ErrorKind::UnknownTarget`] when this LLVM does not know `target`.
     fn check(&self, target: &Target) -> Result<(), Error>;
 
-    /// Calls `learn` for the instruction at the start of `code`, which is not empty, and for as many behind it as suits; each is either new or
-    /// was taught before.
+    /// Calls `learn` for the instruction at the start of `code`, which is not empty, and for as many behind it as
+    /// suits; each is either new or was taught before.
     fn teach(&self, target: &Target, code: &[u8], learn: &mut Learn) -> Result<(), Error>;
 }
 

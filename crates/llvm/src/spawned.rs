@@ -1,5 +1,6 @@
-//! The last resort: the program `llvm-objdump`, for machines that have LLVM's tools and no shared library of it (ROCm links its
-//! LLVM statically). Slower by far, because a process starts for every batch, and equal in what it answers (tested).
+//! The last resort: the program `llvm-objdump`, for machines that have LLVM's tools and no shared library of it (ROCm
+//! links its LLVM statically). Slower by far, because a process starts for every batch, and equal in what it answers
+//! (tested).
 //!
 //! The code is wrapped into the smallest ELF file that the program reads. It prints address and words of every
 //! instruction, so that nothing is guessed; what it printed before it died of a word is complete up to that word.
@@ -164,7 +165,8 @@ impl Line {
     fn parse(line: &str) -> Option<Self> {
         let (text, place) = line.strip_prefix('\t')?.rsplit_once("// ")?;
         let (address, words) = place.split_once(':')?;
-        let words = words.split_whitespace().take_while(|word| !word.starts_with('<')).count(); // `<.text+0x10>` is a branch's target
+        // Behind the words of a branch stands its target: `<.text+0x10>`.
+        let words = words.split_whitespace().take_while(|word| !word.starts_with('<')).count();
         let words =
             u8::try_from(words).ok().filter(|words| (1..=MAX_INSTRUCTION_BYTES / 4).contains(&usize::from(*words)))?;
         let offset = usize::from_str_radix(address, 16).ok()?;

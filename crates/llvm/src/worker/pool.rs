@@ -86,10 +86,10 @@ impl Source for Pool {
     }
 
     /// A batch whose worker is lost is asked again carefully, of a new worker, which announces each word before LLVM
-    /// sees it. When that one is lost as well, the batch goes on at the word that it had announced: what comes before is
-    /// learnt. A careful worker that is lost at the very first word of its batch has lost its life to that word, for
-    /// the one before it was lost there too; the word is learnt as crashed, and the batch goes on behind it.
-    /// A worker lost to something else (a signal, no memory) so costs time and blames nobody.
+    /// sees it. When that one is lost as well, the batch goes on at the word that it had announced: what comes before
+    /// is learnt. A careful worker that is lost at the very first word of its batch has lost its life to that word, for
+    /// the one before it was lost there too; the word is learnt as crashed, and the batch goes on behind it. A worker
+    /// lost to something else (a signal, no memory) so costs time and blames nobody.
     fn teach(&self, target: &Target, code: &[u8], learn: &mut Learn) -> Result<(), Error> {
         let batch = &code[..code.len().min(BATCH_BYTES + MAX_INSTRUCTION_BYTES)];
         let mut loan = self.borrow()?;

@@ -72,8 +72,8 @@ impl Process {
         Ok(Process { child, socket, stderr, description: String::new() })
     }
 
-    /// Sends `request` and hands what comes back to `learn`. `timeout` is for the whole answer, or in a careful request for
-    /// each word.
+    /// Sends `request` and hands what comes back to `learn`. `timeout` is for the whole answer, or in a careful request
+    /// for each word.
     pub fn ask(&mut self, request: &Request, timeout: Duration, learn: &mut Learn) -> Result<(), Failure> {
         let mut trying = None;
         self.exchange(request, timeout, learn, &mut trying).map_err(|error| match error.downcast::<Error>() {

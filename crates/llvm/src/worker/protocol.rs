@@ -1,5 +1,5 @@
-//! What parent and worker say to each other: frames of a 4-byte little-endian length, a tag byte and fields. Both ends are the same
-//! program, so there is no version; a worker's frames are still checked, because LLVM may have damaged it.
+//! What parent and worker say to each other: frames of a 4-byte little-endian length, a tag byte and fields. Both ends
+//! are the same program, so there is no version; a worker's frames are still checked, because LLVM may have damaged it.
 //!
 //! The worker speaks first (`Ready` or `Refused`). Then each [`Request`] is answered by any number of `Trying` and
 //! `Learnt`, and one `Done` or `Refused`.

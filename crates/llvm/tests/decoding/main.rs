@@ -1,5 +1,5 @@
-//! The crate as its users see it: real code objects against `llvm-objdump`, unknown targets, workers that die, and words
-//! that are noise. A program of its own (`harness = false`), because its `main` must be able to become a worker.
+//! The crate as its users see it: real code objects against `llvm-objdump`, unknown targets, workers that die, and
+//! words that are noise. A program of its own (`harness = false`), because its `main` must be able to become a worker.
 //!
 //! `COAX_CORPUS=DIR` adds every code object below DIR.
 
@@ -47,6 +47,15 @@ impl Engine {
             Err(error) => eprintln!("skipped: everything with {OBJDUMP}: {error}"),
         }
         engines
+    }
+
+    /// Part of what its decoder says of itself.
+    fn description(self) -> &'static str {
+        match self {
+            Engine::InProcess => "in this process",
+            Engine::Worker => "worker processes",
+            Engine::Spawned => "started for every batch",
+        }
     }
 
     /// A decoder of the newest LLVM that is installed.

@@ -1,7 +1,7 @@
 //! Every instruction of real code objects equals `llvm-objdump-22 -d`: offset, length, text.
 //!
-//! Two differences are `llvm-objdump`'s own and are allowed: it prints a branch to a symbol as that symbol, and on gfx1250
-//! it follows `s_set_vgpr_msb` and comments registers with their full number (`v158 /*v414*/`).
+//! Two differences are `llvm-objdump`'s own and are allowed: it prints a branch to a symbol as that symbol, and on
+//! gfx1250 it follows `s_set_vgpr_msb` and comments registers with their full number (`v158 /*v414*/`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,12 @@ pub fn trials(engines: &[Engine]) -> Vec<Trial> {
     for &engine in engines {
         let fixture = fixture.clone();
         trials.push(Trial::test(format!("a_kernel_decodes_as_in_objdump_{engine:?}"), move || {
-            let counts = compare(engine.open()?.as_ref(), &fixture)?;
+            let decoder = engine.open()?;
+            let counts = compare(decoder.as_ref(), &fixture)?;
+            let used = decoder.describe_for(&Target::new("gfx942"))?;
+            if !used.contains(engine.description()) {
+                return Err(format!("decoded by {used}").into()); // a worse one that still gives the right answer
+            }
             if counts.instructions == FIXTURE_INSTRUCTIONS && counts.msb_comments == 0 {
                 return Ok(());
             }
@@ -58,7 +63,8 @@ fn whole_corpus(engine: Engine, folder: &Path) -> Outcome {
         sum.msb_comments += counts.msb_comments;
     }
     eprintln!(
-        "{engine:?}: {files} code objects, {} instructions equal; of them undecodable {}, branch printed as a symbol {}, VGPR bank comment {}",
+        "{engine:?}: {files} code objects, {} instructions equal; of them undecodable {}, branch printed as a symbol {}, \
+         VGPR bank comment {}",
         sum.instructions, sum.undecodable, sum.symbols, sum.msb_comments
     );
     if files == 0 { Err(format!("no code object below {}", folder.display()).into()) } else { Ok(()) }

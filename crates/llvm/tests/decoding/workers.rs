@@ -16,6 +16,8 @@ use crate::{Engine, Outcome};
 const KILLER: [u32; 2] = [0x7eaa_14f9, 0x0006_1758];
 /// The environment variable that makes this program [`be_a_victim`].
 pub const VICTIM: &str = "COAX_TEST_VICTIM";
+/// The file that the victim makes beside its library.
+const READY: &str = "ready";
 const S_NOP: u32 = 0xbf80_0000;
 
 pub fn trials(engines: &[Engine]) -> Vec<Trial> {
@@ -132,10 +134,11 @@ fn open_impatiently(library: PathBuf) -> Result<Box<dyn Decoder>, llvm::Error> {
     })
 }
 
-/// What this program does when [`VICTIM`] names a library: it starts a worker and waits to be killed.
-pub fn be_a_victim(library: PathBuf) -> Result<(), llvm::Error> {
-    let decoder = open_impatiently(library)?;
+/// What this program does when [`VICTIM`] names a library: it uses a worker, says so, and waits to be killed.
+pub fn be_a_victim(library: PathBuf) -> Outcome {
+    let decoder = open_impatiently(library.clone())?;
     decoder.decode(&Target::new("gfx942"), &distinct(10, 0))?;
+    std::fs::write(library.with_file_name(READY), "")?;
     thread::sleep(Duration::from_secs(60));
     Ok(())
 }
@@ -145,7 +148,7 @@ fn no_orphan_is_left() -> Outcome {
     drop(decoder);
     let library = folder.path().join("libLLVM.so");
     let mut victim = Command::new(std::env::current_exe()?).env(VICTIM, &library).spawn()?;
-    let started = within_seconds(20, || !children(folder.path()).is_empty());
+    let started = within_seconds(20, || folder.path().join(READY).exists()) && !children(folder.path()).is_empty();
     victim.kill()?;
     victim.wait()?;
     let ended = within_seconds(20, || children(folder.path()).is_empty());
