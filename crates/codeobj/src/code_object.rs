@@ -1,16 +1,22 @@
 //! One AMDGPU ELF file: what it was made for, and its kernels with metadata, descriptor and code.
 //!
-//! Which symbol belongs to what: "ELF Code Object" in LLVM's AMDGPUUsage. [`kernel`] finds a kernel's parts,
-//! [`checks`] compares what is recorded twice.
+//! Which symbol belongs to what: "ELF Code Object" in LLVM's AMDGPUUsage. `kernel` follows a
+//! metadata entry to its descriptor and code, `checks` compares what is recorded twice.
 
 mod checks;
 mod code;
+mod entry;
 mod kernel;
+mod symbols;
 
 pub use crate::elf::Section;
 pub use code::{CodeRange, Function};
 pub use kernel::{Kernel, PlacedDescriptor};
 
+use self::code::Bodies;
+use self::entry::Entries;
+use self::kernel::Found;
+use self::symbols::SymbolMap;
 use crate::elf::{Elf, Note};
 use crate::error::{Error, Place, Result};
 use crate::metadata::{Detail, Metadata};
@@ -87,9 +93,14 @@ impl CodeObject {
         let mut metadata = read_metadata(&file, detail, &mut problems)?;
         let target = target(&file, metadata.as_ref(), &mut problems);
         let entries = metadata.as_mut().map(|m| std::mem::take(&mut m.kernels)).unwrap_or_default();
-        let code = code::CodeMap::new(&file, kind)?;
-        let mut kernels = kernel::locate(&file, &code, entries, &mut problems)?;
-        let functions = code.functions(&kernels);
+        let symbols = SymbolMap::new(&file, kind)?;
+        let entry_points = Entries::new(&file, &symbols, kind)?;
+        let found: Vec<Found> =
+            entries.into_iter().map(|entry| Found::new(&file, &symbols, &entry_points, entry)).collect();
+        problems.extend(kernel::unclaimed(&symbols, &found));
+        let bodies = Bodies::new(&symbols, found.iter().filter_map(Found::entry).collect());
+        let mut kernels: Vec<Kernel> = found.into_iter().map(|found| found.with_body(&bodies)).collect();
+        let functions = bodies.functions();
         checks::compare(&target, &mut kernels);
         Ok(CodeObject {
             target,

@@ -3,7 +3,7 @@
 //! Any 64-bit little-endian machine: code objects here, hosts that carry them in [`crate::container`]. `object` reads
 //! the records; the checks with a section and an offset to name are made here, once, when the file is opened.
 
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, ErrorKind, Place, Result};
 use object::elf::{self, FileHeader64, SectionHeader64};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader, SectionTable, Sym};
 use object::{LittleEndian, SectionIndex};
@@ -33,12 +33,12 @@ pub struct Section {
 impl Section {
     /// Whether it holds code (`SHF_EXECINSTR`).
     pub fn is_executable(&self) -> bool {
-        self.flags & u64::from(elf::SHF_EXECINSTR.0) != 0
+        self.flags & elf::SHF_EXECINSTR.0 != 0
     }
 
     /// Whether it takes memory when loaded (`SHF_ALLOC`).
     pub fn is_allocated(&self) -> bool {
-        self.flags & u64::from(elf::SHF_ALLOC.0) != 0
+        self.flags & elf::SHF_ALLOC.0 != 0
     }
 
     /// Place of a byte of this section, for an error.
@@ -77,8 +77,9 @@ pub(crate) struct Relocation {
     pub addend: i64,
 }
 
+/// An ELF file.
 pub(crate) struct Elf<'a> {
-    bytes: &'a [u8],
+    pub bytes: &'a [u8],
     header: &'a FileHeader64<LittleEndian>,
     table: SectionTable<'a, FileHeader64<LittleEndian>>,
     pub sections: Vec<Section>,
@@ -159,11 +160,12 @@ impl<'a> Elf<'a> {
     }
 
     /// The symbols of one table, at the index that relocations use.
-    pub fn symbol_table(&self, section: usize) -> Result<Vec<Symbol<'a>>> {
-        let holder = &self.sections[section];
-        let damaged = |at: u64, e: object::read::Error| {
-            Error::new(crate::ErrorKind::Malformed, holder.place(at), format!("damaged symbol table: {e}"))
-        };
+    fn symbol_table(&self, section: usize) -> Result<Vec<Symbol<'a>>> {
+        let holder = self.sections.get(section);
+        let holder =
+            holder.ok_or_else(|| Error::malformed(0, format!("there is no section {section} with symbols")))?;
+        let damaged =
+            |at: u64, e: object::read::Error| malformed(holder.place(at), format!("damaged symbol table: {e}"));
         let table =
             self.table.symbol_table_by_index(LE, self.bytes, SectionIndex(section)).map_err(|e| damaged(0, e))?;
         let mut symbols = Vec::with_capacity(table.len());
@@ -183,22 +185,21 @@ impl<'a> Elf<'a> {
         Ok(symbols)
     }
 
-    /// Relocations that apply to `section`, with the index of the symbol table that they name.
-    pub fn relocations(&self, section: usize) -> Result<Vec<(usize, Vec<Relocation>)>> {
+    /// Relocations with addends that apply to `section`, with the symbols that they number.
+    pub fn relocations(&self, section: usize) -> Result<Vec<(Vec<Symbol<'a>>, Vec<Relocation>)>> {
         let mut found = Vec::new();
         for (raw, holder) in self.table.iter().zip(&self.sections) {
             if raw.sh_info(LE) as usize != section {
                 continue;
             }
-            let damaged =
-                |e| Error::new(crate::ErrorKind::Malformed, holder.place(0), format!("damaged relocations: {e}"));
+            let damaged = |e| malformed(holder.place(0), format!("damaged relocations: {e}"));
             if let Some((rows, symbols)) = raw.rela(LE, self.bytes).map_err(damaged)? {
                 let rows = rows.iter().map(|row| Relocation {
                     offset: row.r_offset.get(LE),
                     symbol: row.r_sym(LE, false) as usize,
                     addend: row.r_addend.get(LE),
                 });
-                found.push((symbols.0, rows.collect()));
+                found.push((self.symbol_table(symbols.0)?, rows.collect()));
             }
         }
         Ok(found)
@@ -234,7 +235,7 @@ impl<'a> Elf<'a> {
         place: impl Fn(u64) -> Place,
         notes: &mut Vec<Note<'a>>,
     ) -> Result<()> {
-        let damaged = |e| Error::new(crate::ErrorKind::Malformed, place(0), format!("damaged note: {e}"));
+        let damaged = |e| malformed(place(0), format!("damaged note: {e}"));
         let mut rest = NoteIterator::<FileHeader64<LittleEndian>>::new(LE, align, data).map_err(damaged)?;
         while let Some(note) = rest.next().map_err(damaged)? {
             let descriptor = note.desc();
@@ -251,7 +252,6 @@ fn section(
     raw: &SectionHeader64<LittleEndian>,
     file_size: usize,
 ) -> Result<Section> {
-    let malformed = |place, message: String| Error::new(crate::ErrorKind::Malformed, place, message);
     let offset = raw.sh_offset(LE);
     let name =
         table.section_name(LE, raw).map_err(|e| malformed(Place::File(offset), format!("damaged section: {e}")))?;
@@ -269,6 +269,10 @@ fn section(
         return Err(malformed(Place::Section { name, offset: 0, file_offset: offset }, message));
     }
     Ok(Section { name, address, size, section_type: raw.sh_type(LE).0, flags: raw.sh_flags(LE).0, file_range })
+}
+
+fn malformed(place: Place, message: String) -> Error {
+    Error::new(ErrorKind::Malformed, place, message)
 }
 
 /// `offset..offset + size`, when it lies in the file.
