@@ -2,13 +2,14 @@
 //!
 //! An instruction has 1 to 5 words, and how many is not a function of the first (a VOP3 literal shows only in the
 //! second). But encodings are prefix-free: no instruction's words begin another's. So a walk goes down the trie word by
-//! word and stops at a leaf, which says the length; a path that ends before a leaf is a miss, and LLVM is asked. Two
-//! kinds of window are known only by all five words, because other words behind the first might make an instruction:
-//! those that LLVM cannot decode, and the one exception to prefix-freedom, [`LD_SCALE`]. (Measured with LLVM 22.1.8:
-//! 75,000 encodings of real gfx942, gfx950 and gfx1250 kernels, and 300,000 random windows on each of these, gfx1100
-//! and gfx1200, every one decoded again with three or four other continuations.)
+//! word and stops at a leaf, which says the length. All nodes share one hash table, `(node, word) → node or leaf`: an
+//! entry is 16 bytes, a step is one probe.
 //!
-//! All nodes share one hash table, `(node, word) → node or leaf`: an entry is 16 bytes, a step is one probe.
+//! Two kinds of window are known only by all their words, in a second table, because other words behind the first might
+//! make an instruction: those that LLVM cannot decode, and the one exception to prefix-freedom, [`LD_SCALE`]. (Measured
+//! with LLVM 22.1.8: 75,000 encodings of real gfx942, gfx950 and gfx1250 kernels, and 300,000 random windows on each of
+//! these, gfx1100 and gfx1200, every one decoded again with three or four other continuations.)
+//!
 //! [`foldhash`] is as fast as any for integers, and seeded, so that no code object can choose words that collide.
 
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ const MAX_WORDS: usize = MAX_INSTRUCTION_BYTES / 4;
 const LD_SCALE: &str = "_ld_scale";
 
 /// The words at an offset that LLVM may look at for one instruction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Window(pub [u32; MAX_WORDS]);
 
 impl Window {
@@ -75,9 +76,10 @@ enum Edge {
     Leaf(Leaf),
 }
 
-/// The trie.
+/// What is known; see the module.
 pub(crate) struct Encodings {
     edges: HashMap<u64, Edge, foldhash::fast::RandomState>,
+    windows: HashMap<Window, Leaf, foldhash::fast::RandomState>,
     nodes: u32,
     decoded: u32,
 }
@@ -86,7 +88,7 @@ const ROOT: u32 = 0;
 
 impl Encodings {
     pub fn new() -> Self {
-        Encodings { edges: HashMap::default(), nodes: ROOT, decoded: 0 }
+        Encodings { edges: HashMap::default(), windows: HashMap::default(), nodes: ROOT, decoded: 0 }
     }
 
     /// Walks `code` from `offset`, gives `visit` every known instruction that starts before `until`, and returns the
@@ -113,58 +115,67 @@ impl Encodings {
     fn find(&self, code: &[u8], offset: usize) -> Option<Leaf> {
         let mut node = ROOT;
         for i in 0..MAX_WORDS {
-            match self.edges.get(&key(node, word_at(code, offset + 4 * i)))? {
-                Edge::Node(next) => node = *next,
-                Edge::Leaf(leaf) => return Some(*leaf),
+            match self.edges.get(&key(node, word_at(code, offset + 4 * i))) {
+                Some(Edge::Node(next)) => node = *next,
+                Some(Edge::Leaf(leaf)) => return Some(*leaf),
+                None => break,
             }
         }
-        None
+        self.windows.get(&Window::at(code, offset)).copied()
     }
 
     /// Learns what `window` is. Returns the new encoding's number when it has a text that is not yet known.
     pub fn insert(&mut self, window: &Window, outcome: &Outcome) -> Option<EncodingId> {
-        let (key_words, mut leaf) = match outcome {
+        let encoding = EncodingId(self.decoded + 1);
+        let new = match *outcome {
             Outcome::Decoded { words, text } => {
-                let key_words = if text.contains(LD_SCALE) { MAX_WORDS } else { usize::from(*words) };
-                (key_words, Leaf { words: *words, state: State::Decoded, ..Leaf::NONE })
+                let leaf = Leaf { encoding, words, state: State::Decoded };
+                if text.contains(LD_SCALE) { self.insert_window(window, leaf) } else { self.insert_path(window, leaf) }
             }
-            Outcome::Undecodable => (MAX_WORDS, Leaf::NONE),
-            Outcome::Crashed => (MAX_WORDS, Leaf { state: State::Crashed, ..Leaf::NONE }),
+            Outcome::Undecodable => self.insert_window(window, Leaf::NONE),
+            Outcome::Crashed => self.insert_window(window, Leaf { state: State::Crashed, ..Leaf::NONE }),
         };
+        let has_text = matches!(outcome, Outcome::Decoded { .. });
+        self.decoded += u32::from(new && has_text);
+        (new && has_text).then_some(encoding)
+    }
+
+    /// `false`: known already.
+    fn insert_window(&mut self, window: &Window, leaf: Leaf) -> bool {
+        let entry = self.windows.entry(*window);
+        let new = matches!(entry, Entry::Vacant(_));
+        entry.or_insert(leaf);
+        new
+    }
+
+    /// `false`: known already.
+    fn insert_path(&mut self, window: &Window, leaf: Leaf) -> bool {
         let mut node = ROOT;
-        for word in &window.0[..key_words - 1] {
-            match self.edges.entry(key(node, *word)) {
-                Entry::Occupied(edge) => match *edge.get() {
-                    Edge::Node(next) => node = next,
-                    Edge::Leaf(_) => {
-                        debug_assert!(false, "{window:x?}, {outcome:?}: encodings are not prefix-free");
-                        return None;
-                    }
-                },
-                Entry::Vacant(edge) => {
-                    self.nodes += 1;
-                    node = self.nodes;
-                    edge.insert(Edge::Node(node));
+        let Some((last, before)) = window.0[..usize::from(leaf.words)].split_last() else { return false };
+        for word in before {
+            let edge = self.edges.entry(key(node, *word)).or_insert_with(|| {
+                self.nodes += 1;
+                Edge::Node(self.nodes)
+            });
+            match edge {
+                Edge::Node(next) => node = *next,
+                Edge::Leaf(shorter) => {
+                    debug_assert!(false, "{window:x?} is {leaf:?} and {shorter:?}: encodings are not prefix-free");
+                    return false;
                 }
             }
         }
-        match self.edges.entry(key(node, window.0[key_words - 1])) {
+        match self.edges.entry(key(node, *last)) {
+            Entry::Vacant(edge) => {
+                edge.insert(Edge::Leaf(leaf));
+                true
+            }
             Entry::Occupied(edge) => {
-                // Another thread has learnt the same.
                 debug_assert!(
                     matches!(edge.get(), Edge::Leaf(_)),
-                    "{window:x?}, {outcome:?}: encodings are not prefix-free"
+                    "{window:x?} is {leaf:?}: encodings are not prefix-free"
                 );
-                None
-            }
-            Entry::Vacant(edge) => {
-                let decoded = leaf.state == State::Decoded;
-                if decoded {
-                    self.decoded += 1;
-                    leaf.encoding = EncodingId(self.decoded);
-                }
-                edge.insert(Edge::Leaf(leaf));
-                decoded.then_some(leaf.encoding)
+                false
             }
         }
     }
