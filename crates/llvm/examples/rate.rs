@@ -1,7 +1,7 @@
 //! How fast code decodes: `cargo run --release -p llvm --example rate -- PROCESSOR CODE_OBJECT...`
 //!
-//! Cold is the first pass (LLVM decodes each distinct encoding once), warm the best of ten more (a walk of the cache), on
-//! one thread.
+//! Cold is the first pass (LLVM decodes each distinct encoding once), warm the best of a hundred more (a walk of the
+//! cache), on one thread.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let opened = start.elapsed();
         let (instructions, distinct, cold) = pass(decoder.as_ref(), &target, &texts)?;
         let mut warm = Duration::MAX;
-        for _ in 0..10 {
+        for _ in 0..100 {
             warm = warm.min(pass(decoder.as_ref(), &target, &texts)?.2);
         }
         println!(

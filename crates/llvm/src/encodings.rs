@@ -9,12 +9,11 @@
 //! make an instruction: those that LLVM cannot decode, and the one exception to prefix-freedom, [`LD_SCALE`]. (Measured
 //! with LLVM 22.1.8: 75,000 encodings of real gfx942, gfx950 and gfx1250 kernels, and 300,000 random windows on each of
 //! these, gfx1100 and gfx1200, every one decoded again with three or four other continuations.)
-//!
-//! [`foldhash`] is as fast as any for integers, and seeded, so that no code object can choose words that collide.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use crate::edges::Edges;
 use crate::{EncodingId, State};
 
 /// The longest instruction of any AMD GPU (gfx1250: 16 bytes and a literal). Words behind the end of the code count as
@@ -65,6 +64,12 @@ pub(crate) struct Leaf {
     pub state: State,
 }
 
+impl Default for Edge {
+    fn default() -> Self {
+        Edge::Node(ROOT)
+    }
+}
+
 impl Leaf {
     /// No instruction starts here.
     pub const NONE: Leaf = Leaf { encoding: EncodingId(0), words: 1, state: State::Undecodable };
@@ -78,8 +83,8 @@ enum Edge {
 
 /// What is known; see the module.
 pub(crate) struct Encodings {
-    edges: HashMap<u64, Edge, foldhash::fast::RandomState>,
-    windows: HashMap<Window, Leaf, foldhash::fast::RandomState>,
+    edges: Edges<Edge>,
+    windows: HashMap<Window, Leaf>,
     nodes: u32,
     decoded: u32,
 }
@@ -88,7 +93,7 @@ const ROOT: u32 = 0;
 
 impl Encodings {
     pub fn new() -> Self {
-        Encodings { edges: HashMap::default(), windows: HashMap::default(), nodes: ROOT, decoded: 0 }
+        Encodings { edges: Edges::new(), windows: HashMap::default(), nodes: ROOT, decoded: 0 }
     }
 
     /// Walks `code` from `offset`, gives `visit` every known instruction that starts before `until`, and returns the
@@ -115,9 +120,9 @@ impl Encodings {
     fn find(&self, code: &[u8], offset: usize) -> Option<Leaf> {
         let mut node = ROOT;
         for i in 0..MAX_WORDS {
-            match self.edges.get(&key(node, word_at(code, offset + 4 * i))) {
-                Some(Edge::Node(next)) => node = *next,
-                Some(Edge::Leaf(leaf)) => return Some(*leaf),
+            match self.edges.get(key(node, word_at(code, offset + 4 * i))) {
+                Some(Edge::Node(next)) => node = next,
+                Some(Edge::Leaf(leaf)) => return Some(leaf),
                 None => break,
             }
         }
@@ -153,31 +158,18 @@ impl Encodings {
         let mut node = ROOT;
         let Some((last, before)) = window.0[..usize::from(leaf.words)].split_last() else { return false };
         for word in before {
-            let edge = self.edges.entry(key(node, *word)).or_insert_with(|| {
-                self.nodes += 1;
-                Edge::Node(self.nodes)
-            });
-            match edge {
-                Edge::Node(next) => node = *next,
+            match self.edges.get_or_insert(key(node, *word), Edge::Node(self.nodes + 1)) {
+                Edge::Node(next) => node = next,
                 Edge::Leaf(shorter) => {
                     debug_assert!(false, "{window:x?} is {leaf:?} and {shorter:?}: encodings are not prefix-free");
                     return false;
                 }
             }
+            self.nodes = self.nodes.max(node);
         }
-        match self.edges.entry(key(node, *last)) {
-            Entry::Vacant(edge) => {
-                edge.insert(Edge::Leaf(leaf));
-                true
-            }
-            Entry::Occupied(edge) => {
-                debug_assert!(
-                    matches!(edge.get(), Edge::Leaf(_)),
-                    "{window:x?} is {leaf:?}: encodings are not prefix-free"
-                );
-                false
-            }
-        }
+        let found = self.edges.get_or_insert(key(node, *last), Edge::Leaf(leaf));
+        debug_assert!(matches!(found, Edge::Leaf(_)), "{window:x?} is {leaf:?}: encodings are not prefix-free");
+        matches!(found, Edge::Leaf(found) if found == leaf)
     }
 }
 

@@ -17,6 +17,7 @@
 mod c_api;
 mod cache;
 mod disassembler;
+mod edges;
 mod encodings;
 mod error;
 mod library;
