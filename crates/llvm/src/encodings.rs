@@ -64,12 +64,6 @@ pub(crate) struct Leaf {
     pub state: State,
 }
 
-impl Default for Edge {
-    fn default() -> Self {
-        Edge::Node(ROOT)
-    }
-}
-
 impl Leaf {
     /// No instruction starts here.
     pub const NONE: Leaf = Leaf { encoding: EncodingId(0), words: 1, state: State::Undecodable };
@@ -79,6 +73,13 @@ impl Leaf {
 enum Edge {
     Node(u32),
     Leaf(Leaf),
+}
+
+/// What a free place of the table holds.
+impl Default for Edge {
+    fn default() -> Self {
+        Edge::Node(ROOT)
+    }
 }
 
 /// What is known; see the module.
@@ -167,9 +168,11 @@ impl Encodings {
             }
             self.nodes = self.nodes.max(node);
         }
-        let found = self.edges.get_or_insert(key(node, *last), Edge::Leaf(leaf));
-        debug_assert!(matches!(found, Edge::Leaf(_)), "{window:x?} is {leaf:?}: encodings are not prefix-free");
-        matches!(found, Edge::Leaf(found) if found == leaf)
+        match self.edges.get_or_insert(key(node, *last), Edge::Leaf(leaf)) {
+            Edge::Leaf(found) => found == leaf,
+            // A longer instruction begins with it: an LLVM to come has more of the kind of `LD_SCALE`.
+            Edge::Node(_) => self.insert_window(window, leaf),
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! LLVM in processes of its own: the same program, re-executed with a hidden first argument. Code goes in, text comes
-//! out, in length-prefixed frames over a socket pair ([`protocol`]).
+//! out, in length-prefixed frames over a socket pair (`protocol`).
 //!
-//! A worker that dies or hangs is replaced ([`pool`]). It ends when its parent does, even in the middle of a hang,
-//! because a thread of its own waits for the end of the socket ([`serve`]). Its standard output goes nowhere, its
+//! A worker that dies or hangs is replaced (`pool`). It ends when its parent does, even in the middle of a hang,
+//! because a thread of its own waits for the end of the socket (`serve`). Its standard output goes nowhere, its
 //! standard error into a temporary file that is quoted when it dies, and it leaves no core file.
 
 mod pool;
