@@ -62,7 +62,7 @@ impl InstructionCounter for LlvmCounter {
             }
             let text = listing.text(instruction);
             let (mnemonic, operands) = text.split_once([' ', '\t']).unwrap_or((text, ""));
-            if let Some(site) = Site::of(mnemonic.as_bytes(), operands.as_bytes()) {
+            if let Some(site) = Site::of(mnemonic.as_bytes(), || operands.as_bytes()) {
                 sites.add(site);
             }
         }

@@ -25,9 +25,10 @@ pub enum Site {
 }
 
 impl Site {
-    /// Classifies an instruction. `operands` is what follows the mnemonic.
+    /// Classifies an instruction. `operands` gives what follows the mnemonic, without a comment; it is asked only for
+    /// the few mnemonics whose class depends on it.
     #[inline]
-    pub fn of(mnemonic: &[u8], operands: &[u8]) -> Option<Site> {
+    pub fn of<'a>(mnemonic: &[u8], operands: impl FnOnce() -> &'a [u8]) -> Option<Site> {
         match mnemonic {
             [b'v', b'_', b'm' | b'w' | b's', ..] => matrix(&mnemonic[2..]),
             [b'd', b's', b'_', rest @ ..] => lds(rest),
@@ -63,10 +64,10 @@ fn lds(rest: &[u8]) -> Option<Site> {
     (!NO_LDS.iter().any(|p| rest.starts_with(p))).then_some(Site::LdsOther)
 }
 
-fn scratch(rest: &[u8], operands: &[u8]) -> Option<Site> {
+fn scratch<'a>(rest: &[u8], operands: impl FnOnce() -> &'a [u8]) -> Option<Site> {
     if rest.starts_with(b"store") {
         Some(Site::ScratchStore)
-    } else if rest.starts_with(b"load_lds") || (rest.starts_with(b"load") && has_lds_modifier(operands)) {
+    } else if rest.starts_with(b"load_lds") || (rest.starts_with(b"load") && has_lds_modifier(operands())) {
         Some(Site::ScratchLoadLds)
     } else if rest.starts_with(b"load") {
         Some(Site::ScratchLoad)
@@ -76,12 +77,12 @@ fn scratch(rest: &[u8], operands: &[u8]) -> Option<Site> {
 }
 
 /// `global_load_lds_dwordx4`, `buffer_load_dwordx4 … lds`, `global_load_async_to_lds_b128`, `tensor_load_to_lds`.
-fn lds_dma(mnemonic: &[u8], operands: &[u8]) -> Option<Site> {
+fn lds_dma<'a>(mnemonic: &[u8], operands: impl FnOnce() -> &'a [u8]) -> Option<Site> {
     let memory =
         [&b"global_load"[..], b"buffer_load", b"cluster_load", b"tensor_load", b"tensor_store", b"global_store_async"];
     let is_memory = memory.iter().any(|p| mnemonic.starts_with(p));
     let to_lds = |m: &[u8]| m.split(|&b| b == b'_').any(|part| part == b"lds");
-    (is_memory && (to_lds(mnemonic) || has_lds_modifier(operands))).then_some(Site::LdsOther)
+    (is_memory && (to_lds(mnemonic) || has_lds_modifier(operands()))).then_some(Site::LdsOther)
 }
 
 /// Whether `lds` stands alone among the modifiers.
@@ -95,7 +96,7 @@ mod tests {
 
     fn site(text: &str) -> Option<Site> {
         let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
-        Site::of(mnemonic.as_bytes(), operands.as_bytes())
+        Site::of(mnemonic.as_bytes(), || operands.as_bytes())
     }
 
     #[test]

@@ -4,17 +4,18 @@
 //! and disagrees is a problem.
 
 mod kernel;
+mod labels;
 mod scan;
+mod sites;
 mod values;
 
 use asm::Statement;
-use asm::statement::strip_comment;
 use codeobj::Detail;
 use codeobj::metadata::{KernelMetadata, Metadata};
 
 use crate::record::Record;
 pub(crate) use kernel::count_cell;
-use scan::Scan;
+use scan::{Scan, line_of};
 
 /// What kind of producer is known to have written the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +88,7 @@ pub fn outline(text: &[u8], source: &str, detail: Detail) -> Outline {
     scan.report_problems(source, &mut file.problems);
     let metadata = read_metadata(&scan, source, detail, &mut file);
     let fields = |block: &scan::DescriptorBlock<'_>| {
-        block.fields.iter().map(|(name, value, _)| (string(name), string(strip_comment(value)))).collect()
+        block.fields().map(|(name, value, _)| (string(name), string(value))).collect()
     };
     Outline {
         target: scan.target.map(|(target, _)| string(target)),
@@ -104,24 +105,24 @@ fn read_metadata(scan: &Scan<'_>, source: &str, detail: Detail, file: &mut FileK
             .push(format!("{source}: no .amdgpu_metadata: the compiler stopped before its end, or the file is cut"));
         return None;
     };
-    let first_line = block.line + 1;
+    let first_line = || scan.line_of(block.at) + 1;
     if !block.terminated {
         file.problems
-            .push(format!("{source}:{}: .amdgpu_metadata has no .end_amdgpu_metadata: the file is cut", block.line));
+            .push(format!("{source}:{}: .amdgpu_metadata has no .end_amdgpu_metadata: the file is cut", scan.line_of(block.at)));
     }
     let text = String::from_utf8_lossy(block.text);
     let metadata = match Metadata::from_yaml(&text, detail) {
         Ok(metadata) => metadata,
         Err(error) => {
             let line = match error.place {
-                codeobj::Place::Text { line, .. } => first_line as usize + line - 1,
-                _ => first_line as usize,
+                codeobj::Place::Text { line, .. } => first_line() + line - 1,
+                _ => first_line(),
             };
             file.problems.push(format!("{source}:{line}: metadata does not parse: {}", error.message));
             return None;
         }
     };
-    file.problems.extend(metadata.problems.iter().map(|p| format!("{source}:{first_line}: metadata: {p}")));
+    file.problems.extend(metadata.problems.iter().map(|p| format!("{source}:{}: metadata: {p}", first_line())));
     if metadata.kernels.is_empty() {
         file.problems.push(match metadata.kernels_listed {
             true => format!("{source}: the metadata lists no kernels"),
@@ -142,9 +143,4 @@ pub(crate) fn kernel_name(entry: &KernelMetadata) -> (Option<&str>, Option<Strin
         (Some(name), _) => (Some(name), None),
         (None, symbol) => (symbol, None),
     }
-}
-
-/// 1-based line of a byte offset.
-fn line_of(text: &[u8], at: usize) -> usize {
-    memchr::memchr_iter(b'\n', &text[..at.min(text.len())]).count() + 1
 }

@@ -46,8 +46,21 @@ impl Deref for FileBytes {
     }
 }
 
-/// Reads a file into `buffer`, which keeps its memory from file to file.
-pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<()> {
-    buffer.clear();
-    File::open(path)?.read_to_end(buffer).map(drop)
+/// Reads a file into `buffer`, which keeps its memory from file to file, and gives the file's bytes. No size is asked
+/// for: of thousands of small files, the questions would cost as much as the reading.
+pub fn read_into<'b>(path: &Path, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+    const STEP: usize = 256 << 10;
+    let mut file = File::open(path)?;
+    let mut length = 0;
+    loop {
+        if buffer.len() < length + STEP {
+            buffer.resize((length + STEP).max(buffer.len() * 2), 0);
+        }
+        match file.read(&mut buffer[length..]) {
+            Ok(0) => return Ok(&buffer[..length]),
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }

@@ -54,7 +54,7 @@ pub fn from_disk(work: &Work, options: Options<'_>) -> FileResult {
     let unreadable = |error| FileResult::problem(format!("{}: cannot be read: {}", work.source, io_reason(&error)));
     if work.form == Form::Dump {
         return BUFFER.with_borrow_mut(|buffer| match bytes::read_into(&work.path, buffer) {
-            Ok(()) => file(work, buffer, options),
+            Ok(bytes) => file(work, bytes, options),
             Err(error) => unreadable(error),
         });
     }

@@ -2,13 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use asm::expr::EvalError;
-use asm::statement::strip_comment;
+use asm::Lines;
+use asm::Statement;
 use codeobj::TargetId;
 use codeobj::metadata::{Count, KernelMetadata, Metadata};
 
-use super::scan::{DescriptorBlock, Label, Position, Scan, Terminator};
-use super::values::{Lookup, Values, redefined};
+use super::labels::Labels;
+use super::scan::{DescriptorBlock, Scan, Terminator};
+use super::sites::Sites;
+use super::values::{Definition, Values};
 use super::{FileKernels, Origin, kernel_name};
 use crate::cell::{Cell, Cells};
 use crate::metric::Metric;
@@ -28,7 +30,9 @@ pub fn read_all(scan: &Scan<'_>, metadata: &Metadata, source: &str, origin: Orig
         isa_target: target.as_ref().and_then(record::isa_target),
         target,
         records_symbols,
-        labels: scan.labels.iter().rev().map(|label| (label.name.as_ref(), label)).collect(),
+        sites: Sites::read(scan.text),
+        labels: Labels::new(scan, metadata.kernels.len()),
+        sizes: scan.sizes.iter().map(|size| (size.name.as_ref(), &size.value)).collect(),
         descriptors: scan.descriptors.iter().rev().map(|block| (block.kernel, block)).collect(),
     };
     let mut seen = HashSet::new();
@@ -54,7 +58,7 @@ pub fn read_all(scan: &Scan<'_>, metadata: &Metadata, source: &str, origin: Orig
         if !seen.contains(name.as_ref()) {
             file.problems.push(format!(
                 "{source}:{}: kernel `{name}` has a descriptor and no metadata entry: the metadata is cut",
-                block.line
+                scan.line_of(block.at)
             ));
         }
     }
@@ -68,22 +72,22 @@ fn target(
     source: &str,
     file: &mut FileKernels,
 ) -> (Option<TargetId>, Option<String>) {
-    let mut parse = |text: &str, line: Option<u32>| {
-        let place = line.map(|l| format!(":{l}")).unwrap_or_default();
+    let mut parse = |text: &str, at: Option<usize>| {
+        let place = || at.map(|at| format!(":{}", scan.line_of(at))).unwrap_or_default();
         match TargetId::parse(text) {
             Ok(target) => {
                 if let Some(processor) = target.processor.as_deref().filter(|_| target.generation().is_none()) {
-                    file.problems.push(format!("{source}{place}: `{processor}` is no AMD processor that can be named"));
+                    file.problems.push(format!("{source}{}: `{processor}` is no AMD processor that can be named", place()));
                 }
                 Some(target)
             }
             Err(error) => {
-                file.problems.push(format!("{source}{place}: {}", error.message));
+                file.problems.push(format!("{source}{}: {}", place(), error.message));
                 None
             }
         }
     };
-    let directive = scan.target.and_then(|(text, line)| parse(&String::from_utf8_lossy(text), Some(line)));
+    let directive = scan.target.and_then(|(text, at)| parse(&String::from_utf8_lossy(text), Some(at)));
     let Some(directive) = directive else {
         return (metadata.target.as_deref().and_then(|text| parse(text, None)), None);
     };
@@ -97,7 +101,7 @@ fn target(
 }
 
 fn has_resource_symbols(scan: &Scan<'_>) -> bool {
-    scan.sets.keys().any(|name| RESOURCE_SYMBOLS.iter().any(|s| ends_with_member(name, s)))
+    scan.sets.iter().any(|set| RESOURCE_SYMBOLS.iter().any(|s| ends_with_member(&set.name, s)))
 }
 
 fn ends_with_member(name: &[u8], member: &str) -> bool {
@@ -106,16 +110,17 @@ fn ends_with_member(name: &[u8], member: &str) -> bool {
 
 /// A symbol that no kernel uses may be set as often as one likes; that is only worth a warning.
 fn warn_of_redefinitions(scan: &Scan<'_>, kernels: &HashSet<&str>, source: &str, file: &mut FileKernels) {
-    for (name, first, last) in redefined(scan) {
-        let Some(stem) =
-            RESOURCE_SYMBOLS.iter().find(|s| ends_with_member(name, s)).map(|s| &name[..name.len() - s.len() - 1])
-        else {
+    for pair in scan.sets.windows(2) {
+        let [first, again] = pair else { continue };
+        if first.name != again.name || first.value == again.value {
             continue;
-        };
+        }
+        let Some(member) = RESOURCE_SYMBOLS.iter().find(|s| ends_with_member(&first.name, s)) else { continue };
+        let stem = &first.name[..first.name.len() - member.len() - 1];
         let stem = String::from_utf8_lossy(stem.strip_prefix(b".L").unwrap_or(stem));
         if !kernels.contains(stem.as_ref()) {
-            let name = String::from_utf8_lossy(name);
-            file.warnings.push(format!("{source}:{last}: `{name}` was set differently in line {first}"));
+            let (line, before) = (scan.line_of(again.at), scan.line_of(first.at));
+            file.warnings.push(format!("{source}:{line}: `{stem}.{member}` was set differently in line {before}"));
         }
     }
 }
@@ -127,8 +132,10 @@ struct Reader<'s, 'a> {
     isa_target: Option<isa::Target>,
     /// Whether LLVM's resource symbols are to be expected.
     records_symbols: bool,
-    /// First label of each name.
-    labels: HashMap<&'s [u8], &'s Label<'a>>,
+    sites: Sites,
+    labels: Labels<'s, 'a>,
+    /// The last `.size` of each symbol: that is the one in force.
+    sizes: HashMap<&'s [u8], &'s Terminator<'a>>,
     /// First descriptor of each kernel.
     descriptors: HashMap<&'s [u8], &'s DescriptorBlock<'a>>,
 }
@@ -202,61 +209,61 @@ impl<'a> Reader<'_, 'a> {
     /// The cell of a resource symbol; a second, other value is a conflict.
     fn symbol(&self, values: &mut Values<'_, 'a>, kernel: &str, suffix: &str, conflicts: &mut Vec<String>) -> Cell {
         let source = self.source;
-        let (value, line, conflict) = match values.resource(kernel, suffix) {
-            Lookup::Missing if self.records_symbols => {
-                return Cell::Unparsed(format!("{source}: no .set {kernel}.{suffix}"));
-            }
-            Lookup::Missing => {
-                return Cell::NotRecorded("the file has no resource symbols (.set NAME.num_vgpr)".into());
-            }
-            Lookup::Found { value, line, conflict } => (value, line, conflict),
+        let Some(Definition { value, at, conflict }) = values.resource(kernel, suffix) else {
+            return match self.records_symbols {
+                true => Cell::Unparsed(format!("{source}: no .set {kernel}.{suffix}")),
+                false => Cell::NotRecorded("the file has no resource symbols (.set NAME.num_vgpr)".into()),
+            };
         };
+        let line = |at| self.scan.line_of(at);
         if let Some((again, other)) = conflict {
             conflicts.push(format!(
-                "{source}:{again}: .set {kernel}.{suffix} is `{other}`, another value than in line {line}"
+                "{source}:{}: .set {kernel}.{suffix} is `{other}`, another value than in line {}",
+                line(again),
+                line(at)
             ));
         }
+        let unparsed = |why: String| Cell::Unparsed(format!("{source}:{}: .set {kernel}.{suffix} {why}", line(at)));
         match value {
-            Ok(value) => u64::try_from(value).map_or_else(
-                |_| Cell::Unparsed(format!("{source}:{line}: .set {kernel}.{suffix} is negative: {value}")),
-                Cell::Value,
-            ),
-            Err(why @ EvalError::Undefined(_)) => {
-                Cell::Unparsed(format!("{source}:{line}: .set {kernel}.{suffix} has no value: {why}"))
-            }
-            Err(why) => Cell::Unparsed(format!("{source}:{line}: .set {kernel}.{suffix}: {why}")),
+            Ok(value) => u64::try_from(value).map_or_else(|_| unparsed(format!("is negative: {value}")), Cell::Value),
+            Err(why) => unparsed(format!("has no value: {why}")),
         }
     }
 
     /// What the body counts, or why its bounds are not known.
     fn body(&self, name: &str) -> Result<SiteCounts, String> {
         let source = self.source;
-        let label = self.labels.get(name.as_bytes()).ok_or_else(|| format!("{source}: no label `{name}:`"))?;
-        let size = self.scan.sizes.get(name.as_bytes()).ok_or_else(|| format!("{source}: no .size of `{name}`"))?;
-        let end: Position = match size {
-            None => return Err(format!("{source}: .size of `{name}` is not of the form `.Lfunc_end-{name}`")),
-            Some(Terminator::Here(position)) => *position,
-            Some(Terminator::Label(end)) => {
-                let shown = String::from_utf8_lossy(end);
-                let end = self
-                    .labels
-                    .get(end)
-                    .ok_or_else(|| format!("{source}: no label `{shown}:` for the end of `{name}`"))?;
-                if end.line < label.line {
-                    return Err(format!(
-                        "{source}:{}: `{shown}:` stands before `{name}:` in line {}",
-                        end.line, label.line
-                    ));
-                }
-                end.position
-            }
+        let line = |at| self.scan.line_of(at);
+        let start = self.labels.find(name.as_bytes()).ok_or_else(|| format!("{source}: no label `{name}:`"))?;
+        let size = self.sizes.get(name.as_bytes()).ok_or_else(|| format!("{source}: no .size of `{name}`"))?;
+        let end = match size {
+            Terminator::Unknown => return Err(format!("{source}: .size of `{name}` is not of the form `.Lfunc_end-{name}`")),
+            Terminator::Here(at) => *at,
+            Terminator::Label(label) => self.labels.find(label).ok_or_else(|| {
+                format!("{source}: no label `{}:` for the end of `{name}`", String::from_utf8_lossy(label))
+            })?,
         };
-        if end.opaque != label.position.opaque {
-            let (line, what) = self.scan.first_opaque.unwrap_or((label.line, b""));
-            let what = String::from_utf8_lossy(what);
-            return Err(format!("{source}:{line}: `{what}` in the code: only an assembler knows what it expands to"));
+        if end < start {
+            return Err(format!("{source}:{}: the end of `{name}` stands before its start in line {}", line(end), line(start)));
         }
-        Ok(end.sites.since(&label.position.sites))
+        if let Some((at, what)) = self.expansion(start, end) {
+            let what = String::from_utf8_lossy(what);
+            return Err(format!("{source}:{}: `{what}` in the code: only an assembler knows what it expands to", line(at)));
+        }
+        Ok(self.sites.between(start, end))
+    }
+
+    /// The first directive or macro call between the offsets that stands for other code than itself.
+    fn expansion(&self, start: usize, end: usize) -> Option<(usize, &[u8])> {
+        let directive = self.scan.opaque.iter().find(|o| (start..end).contains(&o.at)).map(|o| (o.at, o.name.as_ref()));
+        if directive.is_some() || self.scan.macros.is_empty() {
+            return directive;
+        }
+        let is_call = |mnemonic: &&[u8]| self.scan.macros.contains(mnemonic);
+        Lines::new(&self.scan.text[start..end]).find_map(|line| match Statement::parse(line.text) {
+            Statement::Instruction { mnemonic, .. } => Some(mnemonic).filter(is_call).map(|m| (start + line.offset, m)),
+            _ => None,
+        })
     }
 
     /// The total may not be below its parts, nor beyond what they add up to.
@@ -287,19 +294,19 @@ impl<'a> Reader<'_, 'a> {
         values: &mut Values<'_, 'a>,
         problems: &mut Vec<String>,
     ) {
-        for &(field, value, line) in &block.fields {
+        for (field, value, at) in block.fields() {
             let (metric, may_exceed) = match field {
                 b".amdhsa_group_segment_fixed_size" => (Metric::LdsStaticBytes, false),
                 b".amdhsa_private_segment_fixed_size" => (Metric::ScratchBytes, false),
                 b".amdhsa_next_free_vgpr" => (Metric::Vgpr, true),
                 _ => continue,
             };
-            let (Ok(stated), Cell::Value(metadata)) = (values.eval(strip_comment(value)), &cells[metric]) else {
+            let (Ok(stated), Cell::Value(metadata)) = (values.eval(value), &cells[metric]) else {
                 continue;
             };
             let agrees = u64::try_from(stated).is_ok_and(|s| if may_exceed { s >= *metadata } else { s == *metadata });
             if !agrees {
-                let field = String::from_utf8_lossy(field);
+                let (field, line) = (String::from_utf8_lossy(field), self.scan.line_of(at));
                 problems.push(format!("{}:{line}: {field} is {stated} and the metadata says {metadata}", self.source));
             }
         }
