@@ -6,14 +6,14 @@ use std::sync::{Mutex, OnceLock};
 
 use codeobj::TargetId;
 use isa::Site;
-use llvm::{Decoder, State};
+use llvm::{Decoder, State, Toolchain};
 use resources::binary::InstructionCounter;
 use resources::sites::SiteCounts;
 
 /// Opens LLVM when the first binary needs it, so that dump trees never pay for it.
 pub struct LlvmCounter {
     path: Option<PathBuf>,
-    decoder: OnceLock<Result<Box<dyn Decoder>, String>>,
+    decoder: OnceLock<Result<Toolchain, String>>,
     targets: Mutex<HashMap<(String, bool), Result<llvm::Target, String>>>,
 }
 
@@ -32,7 +32,7 @@ impl LlvmCounter {
             let path = self.path.clone().or(defaults.path.clone());
             llvm::open(&llvm::Options { path, ..defaults }).map_err(|e| format!("cannot decode: {e}"))
         });
-        opened.as_deref().map_err(Clone::clone)
+        opened.as_ref().map(|toolchain| toolchain as &dyn Decoder).map_err(Clone::clone)
     }
 
     fn target(&self, target: &TargetId, wave_size: u64) -> Result<llvm::Target, String> {
@@ -70,7 +70,7 @@ impl InstructionCounter for LlvmCounter {
             None => Ok(sites),
             Some(offset) => {
                 let llvm =
-                    decoder.describe_for(&self.target(target, wave_size)?).unwrap_or_else(|_| decoder.describe());
+                    decoder.name_for(&self.target(target, wave_size)?).unwrap_or_else(|_| decoder.describe());
                 Err(format!("{undecoded} words are no instructions to {llvm}, the first at entry+{offset:#x}"))
             }
         }

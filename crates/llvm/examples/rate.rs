@@ -24,10 +24,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let decoder = llvm::open(&Options { isolation, ..Options::default() })?;
         decoder.describe_for(&target)?;
         let opened = start.elapsed();
-        let (instructions, distinct, cold) = pass(decoder.as_ref(), &target, &texts)?;
+        let (instructions, distinct, cold) = pass(&decoder, &target, &texts)?;
         let mut warm = Duration::MAX;
         for _ in 0..100 {
-            warm = warm.min(pass(decoder.as_ref(), &target, &texts)?.2);
+            warm = warm.min(pass(&decoder, &target, &texts)?.2);
         }
         println!(
             "{isolation:?}: ready in {:.1} ms; cold {distinct} encodings in {:.1} ms = {:.0} k/s; \

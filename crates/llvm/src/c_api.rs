@@ -7,6 +7,8 @@ use std::path::Path;
 
 /// An `LLVM…Ref`.
 pub(crate) type Ref = *mut c_void;
+/// `LLVMDiagnosticHandler`: a diagnostic, and what was given along with the handler.
+pub(crate) type DiagnosticHandler = extern "C" fn(Ref, *mut c_void);
 
 /// `LLVMCodeGenLevelDefault`.
 pub(crate) const OPT_DEFAULT: c_int = 2;
@@ -16,6 +18,12 @@ pub(crate) const RELOC_DEFAULT: c_int = 0;
 pub(crate) const CODE_MODEL_DEFAULT: c_int = 0;
 /// `LLVMObjectFile`.
 pub(crate) const OBJECT_FILE: c_int = 1;
+/// `LLVMModuleFlagBehaviorError`.
+pub(crate) const FLAG_BEHAVIOR_ERROR: c_int = 0;
+/// `LLVMDSError`.
+pub(crate) const SEVERITY_ERROR: c_int = 0;
+/// `LLVMDSWarning`.
+pub(crate) const SEVERITY_WARNING: c_int = 1;
 
 /// Declares [`Api`]: one field per C function, and the lookup of all of them.
 macro_rules! api {
@@ -45,9 +53,17 @@ macro_rules! api {
 api! {
     context_create = "LLVMContextCreate": fn() -> Ref;
     context_dispose = "LLVMContextDispose": fn(Ref);
+    context_set_handler = "LLVMContextSetDiagnosticHandler": fn(Ref, DiagnosticHandler, *mut c_void);
+    diagnostic_description = "LLVMGetDiagInfoDescription": fn(Ref) -> *mut c_char;
+    diagnostic_severity = "LLVMGetDiagInfoSeverity": fn(Ref) -> c_int;
+    int32_type = "LLVMInt32TypeInContext": fn(Ref) -> Ref;
+    const_int = "LLVMConstInt": fn(Ref, u64, c_int) -> Ref;
+    value_as_metadata = "LLVMValueAsMetadata": fn(Ref) -> Ref;
     module_create = "LLVMModuleCreateWithNameInContext": fn(*const c_char, Ref) -> Ref;
     module_dispose = "LLVMDisposeModule": fn(Ref);
     module_set_triple = "LLVMSetTarget": fn(Ref, *const c_char);
+    module_add_flag = "LLVMAddModuleFlag": fn(Ref, c_int, *const c_char, usize, Ref);
+    module_set_assembly = "LLVMSetModuleInlineAsm2": fn(Ref, *const c_char, usize);
     target_from_triple = "LLVMGetTargetFromTriple": fn(*const c_char, *mut Ref, *mut *mut c_char) -> c_int;
     machine_create = "LLVMCreateTargetMachine":
         fn(Ref, *const c_char, *const c_char, *const c_char, c_int, c_int, c_int) -> Ref;

@@ -5,7 +5,7 @@ use std::fmt;
 /// What a caller may want to treat differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// No LLVM on this machine (exit code 3 of a command).
+    /// No LLVM, or no linker, on this machine (exit code 3 of a command).
     NotFound,
     /// No LLVM that was found knows the processor or one of its features.
     UnknownTarget,
@@ -13,6 +13,8 @@ pub enum ErrorKind {
     WorkerFailed,
     /// Code of 4 GiB or more.
     TooLarge,
+    /// The linker refuses the object.
+    LinkFailed,
 }
 
 /// A failure to find or to use LLVM.

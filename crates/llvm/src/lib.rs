@@ -1,41 +1,49 @@
-//! Instructions to text by the LLVM that is installed, found and loaded at run time: no LLVM headers, no link
+//! Instructions to text and text to instructions by the LLVM that is installed, found and loaded at run time: no LLVM headers, no link
 //! dependency, and nothing else of this program knows that LLVM exists.
 //!
-//! [`open`] finds the library and returns a [`Decoder`]. Three ideas carry the crate:
+//! [`open`] finds the library and returns a [`Toolchain`]: a [`Decoder`], an [`Encoder`] and an [`Assembler`];
+//! [`link`] makes a code object of what the assembler made. Three ideas carry the crate:
 //!
 //! - LLVM crashes on some words, so it runs in worker processes ([`worker`]) unless asked otherwise.
 //! - Code repeats: 14.2 million instructions of real kernels have 292,381 distinct encodings. Each is decoded once
 //!   ([`Decoder::decode`] walks a cache and LLVM sees only what is new).
 //! - A processor that LLVM does not know is "only a warning" there, and wrong text or a dead process follows. Here it
 //!   is [`ErrorKind::UnknownTarget`], found out before the first instruction.
-//!
-//! Encoding and linking will be two more traits beside [`Decoder`], opened from the same [`Options`]: the search, the
-//! worker protocol and the probe do not depend on the direction.
 
 #![allow(unsafe_code)] // this crate alone talks to a C library; every block says why it is sound
 
+mod assembler;
+mod by_id;
 mod c_api;
 mod cache;
 mod disassembler;
 mod edges;
+mod emitter;
+mod encoder;
 mod encodings;
 mod error;
+mod instructions;
 mod library;
+mod linker;
 mod listing;
 mod probe;
 mod search;
 mod source;
 mod spawned;
 mod target;
-mod texts;
+mod toolchain;
 pub mod worker;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use assembler::{Assembler, Assembly, Diagnostic, Severity};
+pub use encoder::{Encoded, Encoder, Refusal, RoundTrip, RoundTrips};
 pub use error::{Error, ErrorKind};
 pub use listing::{EncodingId, Instruction, Listing, State};
+pub use linker::link;
 pub use target::Target;
+pub use toolchain::Toolchain;
 
 /// Turns machine code into text. Shared by all threads; the answer does not depend on how many there are.
 pub trait Decoder: Send + Sync {
@@ -47,6 +55,12 @@ pub trait Decoder: Send + Sync {
     /// # Errors
     /// [`ErrorKind::UnknownTarget`] when none does, [`ErrorKind::WorkerFailed`] when no worker could be asked.
     fn describe_for(&self, target: &Target) -> Result<String, Error>;
+
+    /// Its name alone, `LLVM 22.1.8`, for messages about what it found.
+    ///
+    /// # Errors
+    /// As [`Decoder::describe_for`].
+    fn name_for(&self, target: &Target) -> Result<String, Error>;
 
     /// Decodes `code` from its first byte to its last. A word that LLVM does not know takes 4 bytes
     /// ([`State::Undecodable`], or [`State::Crashed`] when LLVM died of it) and decoding goes on behind it.
@@ -93,11 +107,11 @@ impl Default for Options {
     }
 }
 
-/// Finds LLVM and makes it ready to decode.
+/// Finds LLVM and makes it ready.
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] when no LLVM loads: the message lists where it looked and what to install.
 /// [`ErrorKind::WorkerFailed`] when this program cannot be started as a worker.
-pub fn open(options: &Options) -> Result<Box<dyn Decoder>, Error> {
-    Ok(Box::new(cache::CachedDecoder::open(options)?))
+pub fn open(options: &Options) -> Result<Toolchain, Error> {
+    Toolchain::open(options)
 }

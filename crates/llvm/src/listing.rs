@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::texts::Texts;
+use crate::by_id::Texts;
 
 /// Names one distinct encoding of one target: equal ids have equal bytes and equal text, so whatever a caller derives
 /// from the text (a parse, a mnemonic's class) it can keep per id. Numbers are dense and start at 1, in the order in
@@ -59,7 +59,7 @@ impl Listing {
     /// As LLVM printed it, less leading and trailing blanks; empty when it was not decoded. Register comments inside
     /// operands (`v[1:2]/*Invalid register*/`) and trailing `; Warning:` text are LLVM's and stay.
     pub fn text(&self, instruction: &Instruction) -> &str {
-        self.texts.get(instruction.encoding)
+        self.texts.get(instruction.encoding).map_or("", |text| text)
     }
 
     /// The text up to the first blank: `v_mov_b32_e32`; empty when it was not decoded.
@@ -111,7 +111,7 @@ mod tests {
 
     fn listing() -> Listing {
         let texts = Arc::new(Texts::new());
-        texts.set(EncodingId(1), "s_mov_b32 s0, s1");
+        texts.set(EncodingId(1), "s_mov_b32 s0, s1".into());
         let mut listing = Listing::new(texts, 16);
         for (i, state) in [State::Decoded, State::Undecodable, State::Decoded, State::Decoded].into_iter().enumerate() {
             let encoding = EncodingId(u32::from(state == State::Decoded));

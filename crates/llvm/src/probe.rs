@@ -8,13 +8,12 @@
 //! 2. Does it print what is expected for one word that only that family has? That finds a library that knows the name
 //!    but not yet the instructions.
 
-use std::ffi::c_char;
-use std::ptr::null_mut;
+use std::sync::Arc;
 
-use crate::c_api::{CODE_MODEL_DEFAULT, OBJECT_FILE, OPT_DEFAULT, RELOC_DEFAULT, Ref};
 use crate::disassembler::Disassembler;
+use crate::emitter::Emitter;
 use crate::encodings::{Outcome, Window};
-use crate::library::{Library, TargetStrings};
+use crate::library::Library;
 use crate::{Error, ErrorKind, Target};
 
 /// `e_flags` of a 64-bit ELF header: 4 bytes at offset 48.
@@ -42,7 +41,7 @@ const FAMILY_WORDS: &[(&str, [u32; 4], &str)] = &[
 
 /// # Errors
 /// [`ErrorKind::UnknownTarget`] when LLVM has no machine number for the processor, or no disassembler.
-pub(crate) fn processor_is_known(library: &Library, target: &Target) -> Result<(), Error> {
+pub(crate) fn processor_is_known(library: &Arc<Library>, target: &Target) -> Result<(), Error> {
     match machine_number(library, target)? {
         0 => Err(unknown(library, target, "does not know the processor")),
         mach if NOT_DISASSEMBLED.iter().any(|range| range.contains(&mach)) => {
@@ -78,46 +77,8 @@ fn unknown(library: &Library, target: &Target, what: &str) -> Error {
 }
 
 /// The `EF_AMDGPU_MACH` that this LLVM writes for the target's processor.
-fn machine_number(library: &Library, target: &Target) -> Result<u32, Error> {
-    let api = &library.api;
-    let strings = TargetStrings::new(target)?;
-    let (mut llvm_target, mut buffer, mut message): (Ref, Ref, *mut c_char) = (null_mut(), null_mut(), null_mut());
-    // SAFETY: each handle is made here, used by this thread only, and disposed of once; strings outlive the calls; the
-    // buffer is read within its size. The context is our own: LLVM's global one must not be shared by threads.
-    unsafe {
-        if (api.target_from_triple)(strings.triple.as_ptr(), &mut llvm_target, &mut message) != 0 {
-            (api.message_dispose)(message);
-            return Ok(0);
-        }
-        let machine = (api.machine_create)(
-            llvm_target,
-            strings.triple.as_ptr(),
-            strings.processor.as_ptr(),
-            c"".as_ptr(),
-            OPT_DEFAULT,
-            RELOC_DEFAULT,
-            CODE_MODEL_DEFAULT,
-        );
-        if machine.is_null() {
-            return Ok(0);
-        }
-        let context = (api.context_create)();
-        let module = (api.module_create)(c"probe".as_ptr(), context);
-        (api.module_set_triple)(module, strings.triple.as_ptr());
-        let failed = (api.machine_emit)(machine, module, OBJECT_FILE, &mut message, &mut buffer) != 0;
-        let flags = if failed {
-            (api.message_dispose)(message);
-            0
-        } else {
-            let bytes = std::slice::from_raw_parts((api.buffer_start)(buffer).cast::<u8>(), (api.buffer_size)(buffer));
-            let flags = bytes.get(E_FLAGS).and_then(|flags| flags.first_chunk());
-            let flags = flags.map_or(0, |flags| u32::from_le_bytes(*flags));
-            (api.buffer_dispose)(buffer);
-            flags
-        };
-        (api.module_dispose)(module);
-        (api.context_dispose)(context);
-        (api.machine_dispose)(machine);
-        Ok(flags & MACH_MASK)
-    }
+fn machine_number(library: &Arc<Library>, target: &Target) -> Result<u32, Error> {
+    let object = Emitter::new(library, target)?.emit("", None).object;
+    let flags = object.get(E_FLAGS).and_then(|flags| flags.first_chunk());
+    Ok(flags.map_or(0, |flags| u32::from_le_bytes(*flags)) & MACH_MASK)
 }

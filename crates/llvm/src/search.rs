@@ -80,6 +80,17 @@ impl Search {
         found
     }
 
+    /// The programs `ld.lld`, best first: the user's choice, ROCm's, the system's from the newest on, `$PATH`'s.
+    pub fn linkers(&self) -> Vec<PathBuf> {
+        let explicit = self.explicit.iter().flat_map(|path| path.ancestors().take(3));
+        let own = explicit.chain(self.rocm.iter().map(PathBuf::as_path));
+        let own: Vec<PathBuf> = own.flat_map(|folder| [folder.join("bin"), folder.join("llvm/bin"), folder.into()]).collect();
+        let system: Vec<PathBuf> = TOOL_FOLDERS.iter().flat_map(|pattern| expand(&self.root, pattern)).collect();
+        let path: Vec<PathBuf> = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect();
+        let found = own.iter().map(slice::from_ref).chain([&*system, &*path]);
+        found.flat_map(|folders| newest_first(folders, is_linker)).collect()
+    }
+
     /// The error for when none of the candidates loads; `failures` say why each did not.
     pub fn not_found(&self, failures: &[String]) -> Error {
         let mut message = match &self.explicit {
@@ -125,6 +136,12 @@ fn newest_first(folders: &[PathBuf], wanted: fn(&Path) -> bool) -> Vec<PathBuf> 
 fn is_library(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.strip_prefix("libLLVM").is_some_and(|rest| rest.starts_with(['.', '-']) && rest.contains(".so"))
+}
+
+/// `ld.lld`, `ld.lld-22`.
+fn is_linker(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_prefix("ld.lld").is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// The numbers in the path, the file name's first: 22, 1 of `/usr/lib/libLLVM.so.22.1`, 22 of

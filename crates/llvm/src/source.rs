@@ -4,9 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::disassembler::Disassembler;
+use crate::emitter::Emitter;
+use crate::encoder::Encoded;
 use crate::encodings::{Outcome, Window};
+use crate::instructions;
 use crate::library::Library;
-use crate::{Error, Target};
+use crate::{Assembly, Error, Target};
 
 /// Takes in what one window decodes to.
 pub(crate) type Learn<'a> = dyn FnMut(&Window, &Outcome) + 'a;
@@ -23,32 +26,32 @@ pub(crate) trait Source: Send + Sync {
     /// Calls `learn` for the instruction at the start of `code`, which is not empty, and for as many behind it as
     /// suits; each is either new or was taught before.
     fn teach(&self, target: &Target, code: &[u8], learn: &mut Learn) -> Result<(), Error>;
+
+    /// What each of `texts`, which are many and different, is as an instruction.
+    fn encode(&self, target: &Target, texts: &[&str]) -> Result<Vec<Encoded>, Error>;
+
+    /// As [`crate::Assembler::assemble`].
+    fn assemble(&self, target: &Target, source: &str) -> Result<Assembly, Error>;
 }
 
-/// LLVM in this process: a disassembler per target and thread.
+/// LLVM in this process: a disassembler and an emitter per target and thread.
 pub(crate) struct InProcess {
     library: Arc<Library>,
-    idle: Mutex<HashMap<Target, Vec<Disassembler>>>,
+    disassemblers: Idle<Disassembler>,
+    emitters: Idle<Emitter>,
 }
 
 impl InProcess {
     pub fn new(library: Arc<Library>) -> Self {
-        InProcess { library, idle: Mutex::default() }
+        InProcess { library, disassemblers: Idle::default(), emitters: Idle::default() }
     }
 
     fn with_disassembler<R>(&self, target: &Target, work: impl FnOnce(&mut Disassembler) -> R) -> Result<R, Error> {
-        let take = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(target)?.pop();
-        let mut disassembler = match take() {
-            Some(disassembler) => disassembler,
-            None => Disassembler::new(&self.library, target)?,
-        };
-        let result = work(&mut disassembler);
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        match idle.get_mut(target) {
-            Some(disassemblers) => disassemblers.push(disassembler),
-            None => drop(idle.insert(target.clone(), vec![disassembler])),
-        }
-        Ok(result)
+        self.disassemblers.lend(target, || Disassembler::new(&self.library, target), work)
+    }
+
+    fn with_emitter<R>(&self, target: &Target, work: impl FnOnce(&mut Emitter) -> R) -> Result<R, Error> {
+        self.emitters.lend(target, || Emitter::new(&self.library, target), work)
     }
 }
 
@@ -64,5 +67,38 @@ impl Source for InProcess {
     fn teach(&self, target: &Target, code: &[u8], learn: &mut Learn) -> Result<(), Error> {
         let window = Window::at(code, 0);
         self.with_disassembler(target, |disassembler| learn(&window, &disassembler.decode(&window)))
+    }
+
+    fn encode(&self, target: &Target, texts: &[&str]) -> Result<Vec<Encoded>, Error> {
+        self.with_emitter(target, |emitter| instructions::encode(texts, &mut |source| emitter.emit(source, None)))
+    }
+
+    fn assemble(&self, target: &Target, source: &str) -> Result<Assembly, Error> {
+        self.with_emitter(target, |emitter| emitter.assemble(source))
+    }
+}
+
+/// What threads have used for a target and the next may use.
+struct Idle<T>(Mutex<HashMap<Target, Vec<T>>>);
+
+impl<T> Default for Idle<T> {
+    fn default() -> Self {
+        Idle(Mutex::default())
+    }
+}
+
+impl<T> Idle<T> {
+    fn lend<R>(
+        &self,
+        target: &Target,
+        make: impl FnOnce() -> Result<T, Error>,
+        work: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, Error> {
+        let take = || self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(target)?.pop();
+        let mut lent = take().map_or_else(make, Ok)?;
+        let result = work(&mut lent);
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.entry(target.clone()).or_default().push(lent);
+        Ok(result)
     }
 }

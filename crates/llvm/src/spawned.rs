@@ -15,7 +15,7 @@ use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::probe::family_word;
 use crate::source::{Learn, Source};
 use crate::target::TRIPLE;
-use crate::{Error, ErrorKind, Target};
+use crate::{Assembly, Encoded, Error, ErrorKind, Target};
 
 /// How much code one process is given: starting it takes as long as decoding that much.
 const BATCH_BYTES: usize = 64 << 10;
@@ -150,6 +150,14 @@ impl Source for Spawned {
             }
         }
         Ok(())
+    }
+
+    fn encode(&self, _target: &Target, _texts: &[&str]) -> Result<Vec<Encoded>, Error> {
+        Err(Error::new(ErrorKind::NotFound, "not yet"))
+    }
+
+    fn assemble(&self, _target: &Target, _source: &str) -> Result<Assembly, Error> {
+        Err(Error::new(ErrorKind::NotFound, "not yet"))
     }
 }
 

@@ -10,7 +10,7 @@ use super::process::{Failure, Process};
 use super::protocol::Request;
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::source::{Learn, Source};
-use crate::{Error, ErrorKind, Options, Target};
+use crate::{Assembly, Encoded, Error, ErrorKind, Options, Target};
 
 /// How much code a worker is given at once: some 9,000 instructions, 10 ms when all are new.
 const BATCH_BYTES: usize = 64 << 10;
@@ -122,6 +122,14 @@ impl Source for Pool {
                 return Ok(());
             }
         }
+    }
+
+    fn encode(&self, _target: &Target, _texts: &[&str]) -> Result<Vec<Encoded>, Error> {
+        Err(Error::new(ErrorKind::NotFound, "not yet"))
+    }
+
+    fn assemble(&self, _target: &Target, _source: &str) -> Result<Assembly, Error> {
+        Err(Error::new(ErrorKind::NotFound, "not yet"))
     }
 }
 

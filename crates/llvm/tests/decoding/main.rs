@@ -11,7 +11,7 @@ mod workers;
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Failed};
-use llvm::{Decoder, Isolation, Options};
+use llvm::{Isolation, Options, Toolchain};
 
 /// What a test returns.
 type Outcome = Result<(), Failed>;
@@ -59,11 +59,11 @@ impl Engine {
     }
 
     /// A decoder of the newest LLVM that is installed.
-    fn open(self) -> Result<Box<dyn Decoder>, Failed> {
+    fn open(self) -> Result<Toolchain, Failed> {
         self.open_at(None)
     }
 
-    fn open_at(self, path: Option<&str>) -> Result<Box<dyn Decoder>, Failed> {
+    fn open_at(self, path: Option<&str>) -> Result<Toolchain, Failed> {
         let isolation = if self == Engine::InProcess { Isolation::InProcess } else { Isolation::Worker };
         let tool = (self == Engine::Spawned).then_some(OBJDUMP);
         Ok(llvm::open(&Options { path: path.or(tool).map(Into::into), isolation, ..Options::default() })?)

@@ -1,7 +1,7 @@
 //! Words that no compiler wrote: nothing that LLVM does with them reaches the caller as more than a marked word.
 
 use libtest_mimic::Trial;
-use llvm::{State, Target};
+use llvm::{Decoder, State, Target};
 
 use crate::{Engine, Outcome};
 

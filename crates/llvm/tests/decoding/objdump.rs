@@ -23,7 +23,7 @@ pub fn trials(engines: &[Engine]) -> Vec<Trial> {
         let fixture = fixture.clone();
         trials.push(Trial::test(format!("a_kernel_decodes_as_in_objdump_{engine:?}"), move || {
             let decoder = engine.open()?;
-            let counts = compare(decoder.as_ref(), &fixture)?;
+            let counts = compare(&decoder, &fixture)?;
             let used = decoder.describe_for(&Target::new("gfx942"))?;
             if !used.contains(engine.description()) {
                 return Err(format!("decoded by {used}").into()); // a worse one that still gives the right answer
@@ -55,7 +55,7 @@ fn whole_corpus(engine: Engine, folder: &Path) -> Outcome {
     let decoder = engine.open()?;
     let (mut files, mut sum) = (0, Counts::default());
     for path in code_objects(folder)? {
-        let counts = compare(decoder.as_ref(), &path).map_err(|error| format!("{}: {error:?}", path.display()))?;
+        let counts = compare(&decoder, &path).map_err(|error| format!("{}: {error:?}", path.display()))?;
         files += 1;
         sum.instructions += counts.instructions;
         sum.undecodable += counts.undecodable;

@@ -28,14 +28,14 @@ pub fn trials(engines: &[Engine]) -> Vec<Trial> {
         trials.push(Trial::test(format!("nonsense_is_an_unknown_target_{engine:?}"), move || {
             let decoder = engine.open()?;
             refuses(
-                decoder.as_ref(),
+                &decoder,
                 &["gfx999", "gfx94", "gfx600", "gfx705", "", "generic", "r600", "gfx942 ", "gfx1310"],
             )
         }));
         let old = Trial::test(format!("an_old_llvm_refuses_what_it_does_not_know_{engine:?}"), move || {
             let decoder = engine.open_at(Some(if engine == Engine::Spawned { OLD_TOOL } else { OLD }))?;
-            refuses(decoder.as_ref(), &["gfx942", "gfx950", "gfx1100", "gfx1250", "gfx999"])?;
-            decodes(decoder.as_ref(), "gfx90a")
+            refuses(&decoder, &["gfx942", "gfx950", "gfx1100", "gfx1250", "gfx999"])?;
+            decodes(&decoder, "gfx90a")
         });
         trials.push(old.with_ignored_flag(no_old));
     }
@@ -82,7 +82,7 @@ fn accepted() -> Outcome {
     let processors = "gfx801 gfx803 gfx810 gfx900 gfx906 gfx908 gfx90a gfx90c gfx942 gfx950 gfx9-generic gfx9-4-generic \
         gfx1010 gfx1013 gfx1030 gfx1036 gfx10-1-generic gfx10-3-generic gfx1100 gfx1103 gfx1150 gfx1153 gfx11-generic \
         gfx1200 gfx1201 gfx12-generic gfx1250 gfx1251";
-    processors.split_whitespace().try_for_each(|processor| decodes(decoder.as_ref(), processor))
+    processors.split_whitespace().try_for_each(|processor| decodes(&decoder, processor))
 }
 
 /// Caching by bytes rests on this.

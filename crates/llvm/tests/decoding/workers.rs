@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Failed, Trial};
-use llvm::{Decoder, Listing, Options, State, Target};
+use llvm::{Decoder, Listing, Options, State, Target, Toolchain};
 use tempfile::TempDir;
 
 use crate::{Engine, Outcome};
@@ -79,7 +79,7 @@ fn disturbed(signal: &str) -> Outcome {
     thread::scope(|scope| {
         scope.spawn(|| {
             for round in 0..20 {
-                result = all_decoded(decoder.as_ref(), &target, round);
+                result = all_decoded(&decoder, &target, round);
                 if result.is_err() {
                     break;
                 }
@@ -116,7 +116,7 @@ fn all_decoded(decoder: &dyn Decoder, target: &Target, round: u32) -> Outcome {
 
 /// A decoder whose workers can be told from those of other tests, by the path of their library; it lives as long as the
 /// folder.
-fn open_under_another_name() -> Result<(Box<dyn Decoder>, TempDir), Failed> {
+fn open_under_another_name() -> Result<(Toolchain, TempDir), Failed> {
     let description = Engine::Worker.open()?.describe();
     let path = description.split_once('(').and_then(|(_, rest)| rest.split_once(')')).ok_or("no path")?.0;
     let folder = tempfile::tempdir()?;
@@ -125,7 +125,7 @@ fn open_under_another_name() -> Result<(Box<dyn Decoder>, TempDir), Failed> {
     Ok((open_impatiently(library)?, folder))
 }
 
-fn open_impatiently(library: PathBuf) -> Result<Box<dyn Decoder>, llvm::Error> {
+fn open_impatiently(library: PathBuf) -> Result<Toolchain, llvm::Error> {
     llvm::open(&Options {
         path: Some(library),
         workers: 2,
