@@ -109,9 +109,11 @@ fn only_decimal_integers_are_counts() {
 
 #[test]
 fn a_repeated_key_is_named_and_the_first_value_stays() {
-    let repeated = kernel(".vgpr_count: 1\n.name: k\n.vgpr_count: 2");
-    assert_eq!(repeated.vgpr_count, Count::Value(1));
-    assert!(repeated.problems.iter().any(|problem| problem.contains("`.vgpr_count`")), "{:?}", repeated.problems);
+    for entry in [".vgpr_count: 1\n.name: k\n.vgpr_count: 2", ".name: k\n.vgpr_count: 1\n.vgpr_count: 2"] {
+        let repeated = kernel(entry);
+        assert_eq!(repeated.vgpr_count, Count::Value(1));
+        assert!(repeated.problems.iter().any(|problem| problem.contains("`.vgpr_count`")), "{:?}", repeated.problems);
+    }
 }
 
 #[test]
