@@ -40,28 +40,31 @@ pub fn list(kind: &str, messages: &[String]) {
 ///
 /// # Errors
 /// The path and the system's reason.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), String> {
+pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
     let result = match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory")),
-        Ok(metadata) if !metadata.is_file() => OpenOptions::new().write(true).open(path).and_then(|f| fill(f, bytes)),
-        _ => replace(path, bytes),
+        Ok(metadata) if !metadata.is_file() => {
+            OpenOptions::new().write(true).open(path).and_then(|file| fill_buffered(&file, fill))
+        }
+        _ => replace(path, fill),
     };
     result.map_err(|error| format!("{}: cannot be written: {error}", path.display()))
 }
 
-fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)?;
-    file.flush()
+fn fill_buffered(file: &File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = io::BufWriter::new(file);
+    fill(&mut out)?;
+    out.flush()
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     // A link is written through, as every other program does.
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".coax-").permissions(permissions(path));
-    let mut temporary = builder.tempfile_in(directory)?;
-    temporary.write_all(bytes)?;
+    let temporary = builder.tempfile_in(directory)?;
+    fill_buffered(temporary.as_file(), fill)?;
     temporary.as_file().sync_all()?;
     temporary.persist(path).map(drop).map_err(|e| e.error)
 }

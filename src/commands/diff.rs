@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use resources::pairing::Rewrite;
-use resources::{Diff, table};
+use resources::{Diff, Verdict, table};
 
 use super::capture::{self, Environment};
 use super::inputs::Reading;
@@ -61,29 +61,30 @@ impl Opts {
                 let environment = Environment { arch: self.arch.clone() };
                 match capture::both_sides(revision, &environment, &self.command) {
                     Ok(sides) => self.compare(&sides.before(), &sides.after()),
-                    Err(why) => Report::error(vec![why]),
+                    Err(why) => Report::error(vec![why]).deliver(),
                 }
             }
         })
     }
 
-    fn compare(&self, before: &Path, after: &Path) -> Report {
+    fn compare(&self, before: &Path, after: &Path) -> Verdict {
         let mut errors = Vec::new();
         let [before, after] = self.reading.snapshots([before, after]);
         let sides = [("before", before), ("after", after)].map(|(side, result)| {
             result.map_err(|e| errors.extend(e.messages.iter().map(|message| format!("{side}: {message}"))))
         });
-        let [Ok(before), Ok(after)] = sides else { return Report::error(errors) };
+        let [Ok(before), Ok(after)] = sides else { return Report::error(errors).deliver() };
         let diff = Diff::new(&before, &after, &self.rewrites);
-        Report {
-            table: format!("{}{}", table::diff(&diff), table::untrustworthy(diff.problems.len())),
-            quiet_table: table::untrustworthy(diff.problems.len()),
-            json: self.json.clone().map(|path| (path, diff.to_json())),
+        let table = if self.quiet { String::new() } else { table::diff(&diff) };
+        let report = Report {
+            body: table + &table::untrustworthy(diff.problems.len()),
+            notes: diff.notes.clone(),
+            errors: diff.problems.clone(),
+            warnings: diff.warnings.clone(),
+            json: self.json.as_deref().map(|path| (path, report::json(&diff))),
             quiet: self.quiet,
             verdict: diff.verdict(),
-            notes: diff.notes,
-            errors: diff.problems,
-            warnings: diff.warnings,
-        }
+        };
+        report.deliver()
     }
 }

@@ -1,47 +1,56 @@
 //! What `summarize` and `diff` say and in which order; the verdict is always the last line of stdout and agrees with
 //! the exit code, whatever happens before.
 
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use resources::Verdict;
 use resources::collect::InputError;
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::output;
 
 /// Everything that one run says.
-pub struct Report {
+pub struct Report<'r> {
     /// Stdout above the verdict.
-    pub table: String,
-    /// The same under `-q`.
-    pub quiet_table: String,
+    pub body: String,
     /// Notes of the table; under `-q` they go to stderr.
     pub notes: Vec<String>,
     /// What makes the answer untrustworthy.
     pub errors: Vec<String>,
     /// What changes no verdict.
     pub warnings: Vec<String>,
-    /// File and content of `--json`.
-    pub json: Option<(PathBuf, Value)>,
+    /// File and writer of `--json`.
+    pub json: Option<(&'r Path, Fill<'r>)>,
     /// `-q`.
     pub quiet: bool,
     /// The conclusion.
     pub verdict: Verdict,
 }
 
-impl Report {
+/// Writes a file's content.
+pub type Fill<'r> = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + 'r>;
+
+/// A [`Fill`] that writes `value` as JSON.
+pub fn json<'r>(value: &'r impl Serialize) -> Fill<'r> {
+    Box::new(move |out| {
+        serde_json::to_writer_pretty(&mut *out, value)?;
+        out.write_all(b"\n")
+    })
+}
+
+impl Report<'_> {
     /// An input that gave nothing to report on.
-    pub fn failed(error: &InputError) -> Report {
+    pub fn failed(error: &InputError) -> Self {
         Report::error(error.messages.clone())
     }
 
     /// Only errors, and NOT TRUSTWORTHY.
-    pub fn error(errors: Vec<String>) -> Report {
+    pub fn error(errors: Vec<String>) -> Self {
         Report {
-            table: String::new(),
-            quiet_table: String::new(),
+            body: String::new(),
             notes: Vec::new(),
             errors,
             warnings: Vec::new(),
@@ -52,21 +61,20 @@ impl Report {
     }
 
     /// Says it all. The verdict turns to NOT TRUSTWORTHY when the answer cannot be delivered.
-    fn deliver(self) -> Verdict {
+    pub fn deliver(self) -> Verdict {
         let mut verdict = self.verdict;
         output::list("warning", &self.warnings);
         if self.quiet {
             self.notes.iter().for_each(|note| output::stderr(&format!("note: {note}")));
         }
         output::list("error", &self.errors);
-        if let Some((path, value)) = &self.json
-            && let Err(why) = output::write_file(path, format!("{value:#}\n").as_bytes())
+        if let Some((path, fill)) = self.json
+            && let Err(why) = output::write_file(path, fill)
         {
             output::stderr(&format!("error: {why}"));
             verdict = Verdict::NotTrustworthy;
         }
-        let table = if self.quiet { &self.quiet_table } else { &self.table };
-        if let Err(error) = output::stdout(table) {
+        if let Err(error) = output::stdout(&self.body) {
             output::stderr(&format!("error: stdout: {error}"));
             verdict = Verdict::NotTrustworthy;
         }
@@ -74,9 +82,9 @@ impl Report {
     }
 }
 
-/// Makes the report, delivers it and ends with the verdict. A panic is told as what it is and ends with 2 as well.
-pub fn guarded(make: impl FnOnce() -> Report) -> ExitCode {
-    let verdict = catch_unwind(AssertUnwindSafe(|| make().deliver())).unwrap_or_else(|_| {
+/// Runs the command and ends with its verdict. A panic is told as what it is and ends with 2 as well.
+pub fn guarded(run: impl FnOnce() -> Verdict) -> ExitCode {
+    let verdict = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         output::stderr("error: internal error (above); please report it with the input that caused it");
         Verdict::NotTrustworthy
     });

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use resources::{Snapshot, table};
 
 use super::inputs::Reading;
-use super::report::Report;
+use super::report::{self, Report};
 
 /// Show registers, spills, scratch and LDS of every kernel
 ///
@@ -35,31 +35,29 @@ pub struct Opts {
 impl Opts {
     /// Runs the command.
     pub fn run(self) -> ExitCode {
-        super::report::guarded(|| match self.reading.snapshot(&self.input) {
-            Ok(snapshot) => self.report(&snapshot),
-            Err(error) => Report::failed(&error),
+        report::guarded(|| match self.reading.snapshot(&self.input) {
+            Ok(snapshot) => self.report(&snapshot).deliver(),
+            Err(error) => Report::failed(&error).deliver(),
         })
     }
 
-    fn report(&self, snapshot: &Snapshot) -> Report {
-        let unknown = snapshot.kernels.iter().flat_map(|(key, record)| {
-            let reason = |(metric, cell): (resources::Metric, &resources::Cell)| {
-                Some(format!("{key}: {} is not known: {}", metric.name(), cell.unparsed()?))
-            };
-            record.cells.iter().filter_map(reason).collect::<Vec<_>>()
-        });
+    fn report<'r>(&'r self, snapshot: &'r Snapshot) -> Report<'r> {
+        let unknown = snapshot
+            .kernels
+            .iter()
+            .flat_map(|(key, record)| record.unknowns().into_iter().map(move |unknown| format!("{key}: {unknown}")));
         let problems = snapshot.all_problems();
+        let table = if self.quiet { String::new() } else { table::snapshot(snapshot) };
         let mut warnings = snapshot.warnings.clone();
         warnings.extend(snapshot.kernels.iter().filter(|(_, r)| r.isa_target().is_none()).map(|(key, _)| {
             format!("{key}: the target is not identified; a comparison with this kernel will be refused")
         }));
         Report {
-            table: format!("{}{}", table::snapshot(snapshot), table::untrustworthy(problems.len())),
-            quiet_table: table::untrustworthy(problems.len()),
+            body: table + &table::untrustworthy(problems.len()),
             notes: Vec::new(),
             errors: problems.into_iter().chain(unknown).collect(),
             warnings,
-            json: self.json.clone().map(|path| (path, snapshot.to_json())),
+            json: self.json.as_deref().map(|path| (path, report::json(snapshot))),
             quiet: self.quiet,
             verdict: snapshot.verdict(),
         }

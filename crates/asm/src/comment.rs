@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
-use memchr::memmem;
+use memchr::{memchr_iter, memmem};
 
 /// Replaces `/* … */` by spaces, keeping line ends. A comment that never ends is left as it is and its offset is
 /// returned, so that the caller can say where it starts.
 pub fn blank_block_comments(text: &[u8]) -> (Cow<'_, [u8]>, Option<usize>) {
-    if memmem::find(text, b"/*").is_none() {
+    if !memchr_iter(b'/', text).any(|at| text.get(at + 1) == Some(&b'*')) {
         return (Cow::Borrowed(text), None);
     }
     let mut out = text.to_vec();

@@ -1,5 +1,7 @@
 //! Kernels of one code object. What the format does not record is told apart from what could not be read.
 
+use std::sync::Arc;
+
 use codeobj::code_object::Kernel;
 use codeobj::descriptor::Family;
 use codeobj::{CodeObject, Count, Detail, TargetId};
@@ -49,18 +51,25 @@ pub fn read(bytes: &[u8], source: &str, instructions: Instructions<'_>) -> FileK
             }
         }
     }
+    let (target, source_name) = (Arc::new(object.target), Arc::from(source));
     for (at, kernel) in object.kernels.iter().enumerate() {
         if kernel.name.is_empty() {
             file.problems.push(format!("{source}: metadata entry {} has neither .name nor .symbol", at + 1));
             continue;
         }
-        let record = record(kernel, &object.target, bytes, source, instructions);
+        let record = record(kernel, &target, bytes, &source_name, instructions);
         file.kernels.push((kernel.name.clone(), record));
     }
     file
 }
 
-fn record(kernel: &Kernel, target: &TargetId, bytes: &[u8], source: &str, instructions: Instructions<'_>) -> Record {
+fn record(
+    kernel: &Kernel,
+    target: &Arc<TargetId>,
+    bytes: &[u8],
+    source: &Arc<str>,
+    instructions: Instructions<'_>,
+) -> Record {
     let metadata = &kernel.metadata;
     let isa_target = record::isa_target(target);
     let mut problems: Vec<String> = kernel.problems.iter().map(|p| format!("{source}: {p}")).collect();
@@ -112,7 +121,7 @@ fn record(kernel: &Kernel, target: &TargetId, bytes: &[u8], source: &str, instru
         cells,
         notes: notes.into_iter().flatten().collect(),
         problems,
-        source: source.to_owned(),
+        source: source.clone(),
         identity: None,
     }
 }
@@ -125,7 +134,7 @@ fn required(count: &Count, key: &str) -> Cell {
 /// A count that hand-written and older code objects leave out.
 fn optional(count: &Count, key: &str) -> Cell {
     match count {
-        Count::Absent => Cell::NotRecorded(format!("the metadata has no {key}")),
+        Count::Absent => Cell::NotRecorded(format!("the metadata has no {key}").into()),
         other => crate::text::count_cell(other, key),
     }
 }

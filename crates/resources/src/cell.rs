@@ -1,6 +1,10 @@
 //! One figure of one kernel: known, not existing, not recorded, or not readable. The four are never merged.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use crate::metric::{self, Metric};
 
@@ -10,12 +14,15 @@ pub enum Cell {
     /// The figure.
     Value(u64),
     /// Does not exist on this target, or was not asked for; the reason.
-    NotApplicable(String),
+    NotApplicable(Reason),
     /// The format of the input has no place for it, or its producer left it out; the reason.
-    NotRecorded(String),
+    NotRecorded(Reason),
     /// Should be there and could not be read; the reason. Forces the verdict to NOT TRUSTWORTHY.
     Unparsed(String),
 }
+
+/// Mostly one of a few fixed sentences, and a library has a hundred thousand kernels.
+pub type Reason = Cow<'static, str>;
 
 /// JSON has one state for both kinds of `n/a`; the reason tells them apart.
 const NOT_RECORDED: &str = "not recorded";
@@ -46,16 +53,6 @@ impl Cell {
         }
     }
 
-    /// As a snapshot records it.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Cell::Value(value) => json!({"state": "value", "value": value}),
-            Cell::NotApplicable(reason) => json!({"state": "n/a", "reason": reason}),
-            Cell::NotRecorded(why) => json!({"state": "n/a", "reason": format!("{NOT_RECORDED}: {why}")}),
-            Cell::Unparsed(reason) => json!({"state": "unparsed", "reason": reason}),
-        }
-    }
-
     /// Reads a snapshot's cell; the error says what is wrong with it.
     pub fn from_json(value: &Value) -> Result<Cell, String> {
         let object = value.as_object().ok_or("a cell must be an object")?;
@@ -72,13 +69,32 @@ impl Cell {
                 None => Err("`value` is missing".into()),
             },
             Some("n/a") => Ok(match reason.strip_prefix(NOT_RECORDED) {
-                Some(why) => Cell::NotRecorded(why.trim_start_matches(": ").into()),
-                None => Cell::NotApplicable(reason),
+                Some(why) => Cell::NotRecorded(why.trim_start_matches(": ").to_owned().into()),
+                None => Cell::NotApplicable(reason.into()),
             }),
             Some("unparsed") => Ok(Cell::Unparsed(reason)),
             Some(other) => Err(format!("unknown `state` {other:?}; known are \"value\", \"n/a\", \"unparsed\"")),
             None => Err("`state` is missing".into()),
         }
+    }
+}
+
+/// As a snapshot records it.
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        match self {
+            Cell::Value(value) => {
+                map.serialize_entry("state", "value")?;
+                map.serialize_entry("value", value)?;
+                return map.end();
+            }
+            Cell::NotApplicable(reason) => map.serialize_entry("reason", reason)?,
+            Cell::NotRecorded(why) => map.serialize_entry("reason", &format_args!("{NOT_RECORDED}: {why}"))?,
+            Cell::Unparsed(reason) => map.serialize_entry("reason", reason)?,
+        }
+        map.serialize_entry("state", if self.unparsed().is_some() { "unparsed" } else { "n/a" })?;
+        map.end()
     }
 }
 
@@ -99,6 +115,15 @@ impl Cells {
     /// Metric and cell, in table order.
     pub fn iter(&self) -> impl Iterator<Item = (Metric, &Cell)> {
         Metric::all().zip(&self.0)
+    }
+}
+
+/// An object with the metrics' names, sorted.
+impl Serialize for Cells {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut cells: Vec<_> = self.iter().map(|(metric, cell)| (metric.name(), cell)).collect();
+        cells.sort_unstable_by_key(|(name, _)| *name);
+        serializer.collect_map(cells)
     }
 }
 

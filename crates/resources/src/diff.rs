@@ -1,6 +1,10 @@
 //! Compares two snapshots: a row per kernel, and the verdict.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use codeobj::TargetId;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use crate::cell::Cell;
 use crate::metric::Metric;
@@ -24,20 +28,20 @@ pub enum Outcome {
 
 /// One kernel of the comparison.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct Row<'s> {
     /// The key it goes by: that of before where there is one.
     pub key: String,
     /// The kernel before.
-    pub before: Option<Record>,
+    pub before: Option<&'s Record>,
     /// The kernel after.
-    pub after: Option<Record>,
+    pub after: Option<&'s Record>,
     /// The result.
     pub outcome: Outcome,
     /// Columns that are triggers and recorded on one side only.
     pub one_sided: Vec<Metric>,
 }
 
-impl Row {
+impl Row<'_> {
     /// Whether the table shows the row: something moved, or something is wrong.
     pub fn is_shown(&self) -> bool {
         !matches!(&self.outcome, Outcome::Compared(deltas) if deltas.is_empty() && self.one_sided.is_empty())
@@ -53,9 +57,9 @@ impl Row {
 
 /// The comparison of two snapshots.
 #[derive(Clone, Debug)]
-pub struct Diff {
+pub struct Diff<'s> {
     /// By key.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Row<'s>>,
     /// What makes the comparison untrustworthy, each with its side and place.
     pub problems: Vec<String>,
     /// What a reader should know.
@@ -64,11 +68,11 @@ pub struct Diff {
     pub warnings: Vec<String>,
 }
 
-impl Diff {
+impl<'s> Diff<'s> {
     /// Compares; `rewrites` are those of `--match`.
-    pub fn new(before: &Snapshot, after: &Snapshot, rewrites: &[Rewrite]) -> Diff {
+    pub fn new(before: &'s Snapshot, after: &'s Snapshot, rewrites: &[Rewrite]) -> Diff<'s> {
         let (pairs, mut notes) = pairing::pair(before, after, rewrites);
-        let rows: Vec<Row> = pairs.iter().map(|pair| compare(pair, before, after)).collect();
+        let rows: Vec<Row<'s>> = pairs.iter().map(|pair| compare(pair, before, after)).collect();
         notes.extend(rows.iter().flat_map(notes_of));
         notes.extend(not_recorded_note(&rows));
         let mut problems = Vec::new();
@@ -122,32 +126,61 @@ impl Diff {
     fn triggers(&self) -> impl Iterator<Item = i128> {
         self.rows.iter().flat_map(Row::deltas).filter(|(metric, _)| metric.is_trigger()).map(|(_, delta)| *delta)
     }
+}
 
-    /// The JSON form; only rows that the table shows.
-    pub fn to_json(&self) -> Value {
+/// Only rows that the table shows; keys sorted.
+impl Serialize for Diff<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let verdict = self.verdict();
-        json!({
-            "compared_kernels": self.compared(),
-            "exit_code": verdict.exit_code(),
-            "improved_metrics": self.improved(),
-            "notes": self.notes,
-            "problems": self.problems,
-            "rows": self.rows.iter().filter(|row| row.is_shown()).map(row_to_json).collect::<Vec<_>>(),
-            "schema": SCHEMA,
-            "tool": TOOL,
-            "total_kernels": self.rows.len(),
-            "verdict": verdict.line(),
-            "warnings": self.warnings,
-            "worsened_metrics": self.worsened(),
-        })
+        let rows: Vec<&Row<'_>> = self.rows.iter().filter(|row| row.is_shown()).collect();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("compared_kernels", &self.compared())?;
+        map.serialize_entry("exit_code", &verdict.exit_code())?;
+        map.serialize_entry("improved_metrics", &self.improved())?;
+        map.serialize_entry("notes", &self.notes)?;
+        map.serialize_entry("problems", &self.problems)?;
+        map.serialize_entry("rows", &rows)?;
+        map.serialize_entry("schema", &SCHEMA)?;
+        map.serialize_entry("tool", TOOL)?;
+        map.serialize_entry("total_kernels", &self.rows.len())?;
+        map.serialize_entry("verdict", verdict.line())?;
+        map.serialize_entry("warnings", &self.warnings)?;
+        map.serialize_entry("worsened_metrics", &self.worsened())?;
+        map.end()
     }
 }
 
-fn compare(pair: &Pair, before: &Snapshot, after: &Snapshot) -> Row {
-    let left = pair.before.as_ref().and_then(|key| before.kernels.get(key)).cloned();
-    let right = pair.after.as_ref().and_then(|key| after.kernels.get(key)).cloned();
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let deltas: BTreeMap<&str, i128> =
+            self.deltas().iter().map(|(metric, delta)| (metric.name(), *delta)).collect();
+        let (side, blocked) = match &self.outcome {
+            Outcome::Compared(_) => (None, &[][..]),
+            Outcome::Blocked(reasons) => (None, reasons.as_slice()),
+            Outcome::OnlyBefore => (Some(ONLY_IN_BEFORE), &[][..]),
+            Outcome::OnlyAfter => (Some(ONLY_IN_AFTER), &[][..]),
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("after", &self.after)?;
+        map.serialize_entry("before", &self.before)?;
+        map.serialize_entry("blocked", blocked)?;
+        map.serialize_entry("deltas", &deltas)?;
+        map.serialize_entry("kernel", &self.key)?;
+        map.serialize_entry("side", &side)?;
+        map.end()
+    }
+}
+
+/// How a row of one side is shown.
+pub const ONLY_IN_BEFORE: &str = "ONLY IN BEFORE";
+/// How a row of one side is shown.
+pub const ONLY_IN_AFTER: &str = "ONLY IN AFTER";
+
+fn compare<'s>(pair: &Pair, before: &'s Snapshot, after: &'s Snapshot) -> Row<'s> {
+    let left = pair.before.as_ref().and_then(|key| before.kernels.get(key));
+    let right = pair.after.as_ref().and_then(|key| after.kernels.get(key));
     let mut one_sided = Vec::new();
-    let outcome = match (&left, &right) {
+    let outcome = match (left, right) {
         (Some(a), Some(b)) => {
             let blockers = blockers(a, b);
             if blockers.is_empty() {
@@ -167,9 +200,11 @@ fn compare(pair: &Pair, before: &Snapshot, after: &Snapshot) -> Row {
 /// Why two kernels cannot be compared.
 fn blockers(a: &Record, b: &Record) -> Vec<String> {
     let mut reasons = Vec::new();
-    let named = |record: &Record| record.isa_target().and(record.target.clone());
+    fn named(record: &Record) -> Option<&TargetId> {
+        record.isa_target().and(record.target.as_deref())
+    }
     match (named(a), named(b)) {
-        (Some(before), Some(after)) if !before.same_as(&after) => reasons.push(format!(
+        (Some(before), Some(after)) if !before.same_as(after) => reasons.push(format!(
             "targets differ: before {}, after {}; registers and LDS are not comparable",
             before.short(),
             after.short()
@@ -185,11 +220,7 @@ fn blockers(a: &Record, b: &Record) -> Vec<String> {
         }
     }
     for (side, record) in [("before", a), ("after", b)] {
-        for (metric, cell) in record.cells.iter() {
-            if let Some(reason) = cell.unparsed() {
-                reasons.push(format!("{side}: {} is not known: {reason}", metric.name()));
-            }
-        }
+        reasons.extend(record.unknowns().iter().map(|unknown| format!("{side}: {unknown}")));
     }
     reasons
 }
@@ -203,7 +234,7 @@ fn deltas(a: &Record, b: &Record) -> Vec<(Metric, i128)> {
     Metric::all().filter_map(|m| Some((m, delta(m).filter(|d| *d != 0)?))).collect()
 }
 
-fn problems_of(row: &Row) -> Vec<String> {
+fn problems_of(row: &Row<'_>) -> Vec<String> {
     let key = &row.key;
     match &row.outcome {
         Outcome::Blocked(reasons) => reasons.iter().map(|reason| format!("{key}: {reason}")).collect(),
@@ -223,7 +254,7 @@ fn problems_of(row: &Row) -> Vec<String> {
 const ONE_SIDE_HINT: &str = "a cache hit writes no dump: rerun both sides with FLYDSL_RUNTIME_ENABLE_CACHE=0 \
                              into fresh directories, or pair renamed kernels with --match";
 
-fn notes_of(row: &Row) -> Vec<String> {
+fn notes_of(row: &Row<'_>) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for record in row.before.iter().chain(&row.after) {
         for note in &record.notes {
@@ -234,9 +265,9 @@ fn notes_of(row: &Row) -> Vec<String> {
         }
     }
     let moved = |metric| row.deltas().iter().find(|(m, _)| *m == metric).map(|(_, delta)| *delta);
-    let numbered_is_known = [&row.before, &row.after]
+    let numbered_is_known = [row.before, row.after]
         .iter()
-        .all(|side| side.as_ref().is_some_and(|r| r.cells[Metric::NumberedSgpr].value().is_some()));
+        .all(|side| side.is_some_and(|r| r.cells[Metric::NumberedSgpr].value().is_some()));
     if moved(Metric::Sgpr) == Some(2) && moved(Metric::NumberedSgpr).is_none() && numbered_is_known {
         notes.push(format!("{}: sgpr +2 with numbered_sgpr unchanged: VCC became live, rarely meaningful", row.key));
     }
@@ -244,12 +275,10 @@ fn notes_of(row: &Row) -> Vec<String> {
 }
 
 /// Names the columns that no side of some kernel records.
-fn not_recorded_note(rows: &[Row]) -> Option<String> {
-    let lacks = |record: &Option<Record>, m: Metric| {
-        record.as_ref().is_some_and(|r| matches!(r.cells[m], Cell::NotRecorded(_)))
-    };
+fn not_recorded_note(rows: &[Row<'_>]) -> Option<String> {
+    let lacks = |record: Option<&Record>, m: Metric| record.is_some_and(|r| matches!(r.cells[m], Cell::NotRecorded(_)));
     let columns: Vec<&str> = Metric::all()
-        .filter(|&m| rows.iter().any(|row| lacks(&row.before, m) || lacks(&row.after, m)))
+        .filter(|&m| rows.iter().any(|row| lacks(row.before, m) || lacks(row.after, m)))
         .map(Metric::name)
         .collect();
     (!columns.is_empty()).then(|| not_recorded_text(&columns))
@@ -258,23 +287,4 @@ fn not_recorded_note(rows: &[Row]) -> Option<String> {
 /// The note on columns that an input does not record.
 pub fn not_recorded_text(columns: &[&str]) -> String {
     format!("n/a (not recorded): {}; what the input does not record is not judged", columns.join(", "))
-}
-
-fn row_to_json(row: &Row) -> Value {
-    let deltas: Map<String, Value> = row.deltas().iter().map(|(m, d)| (m.name().into(), json!(*d as i64))).collect();
-    let (side, blocked) = match &row.outcome {
-        Outcome::Compared(_) => (Value::Null, Vec::new()),
-        Outcome::Blocked(reasons) => (Value::Null, reasons.clone()),
-        Outcome::OnlyBefore => (json!("ONLY IN BEFORE"), Vec::new()),
-        Outcome::OnlyAfter => (json!("ONLY IN AFTER"), Vec::new()),
-    };
-    let side_json = |record: &Option<Record>| record.as_ref().map_or(Value::Null, Record::to_json);
-    json!({
-        "after": side_json(&row.after),
-        "before": side_json(&row.before),
-        "blocked": blocked,
-        "deltas": deltas,
-        "kernel": row.key,
-        "side": side,
-    })
 }

@@ -152,7 +152,7 @@ mod tests {
             cells: Cells::from_fn(|_| Cell::Value(0)),
             notes: vec![],
             problems: vec![],
-            source: String::new(),
+            source: "".into(),
             identity: identity.map(|stores| Identity { stores: stores.into(), ..Identity::default() }),
         };
         Snapshot { kernels: keys.iter().map(|(k, i)| ((*k).to_owned(), record(*i))).collect(), ..Snapshot::default() }

@@ -1,7 +1,11 @@
 //! What is known of one kernel, wherever it was read.
 
+use std::sync::Arc;
+
 use codeobj::TargetId;
-use serde_json::{Map, Value, json};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::cell::{Cell, Cells};
 use crate::metric::Metric;
@@ -11,7 +15,7 @@ use crate::triton::Identity;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The target; none when the input names none.
-    pub target: Option<TargetId>,
+    pub target: Option<Arc<TargetId>>,
     /// The figures.
     pub cells: Cells,
     /// Facts that a reader of the figures should know.
@@ -19,7 +23,7 @@ pub struct Record {
     /// What makes the figures untrustworthy, each with its place.
     pub problems: Vec<String>,
     /// The file, relative to the input, with the container path behind it.
-    pub source: String,
+    pub source: Arc<str>,
     /// What identifies a specialisation beyond its name.
     pub identity: Option<Identity>,
 }
@@ -30,26 +34,26 @@ impl Record {
         self.problems.is_empty() && self.cells.iter().all(|(_, cell)| cell.unparsed().is_none())
     }
 
-    /// The facts of the target, if its processor is known.
-    pub fn isa_target(&self) -> Option<isa::Target> {
-        isa_target(self.target.as_ref()?)
+    /// What is not known and why: a sentence for each reason, with all columns that it holds for.
+    pub fn unknowns(&self) -> Vec<String> {
+        let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (metric, cell) in self.cells.iter() {
+            let Some(reason) = cell.unparsed() else { continue };
+            match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, columns)) => columns.push(metric.name()),
+                None => by_reason.push((reason, vec![metric.name()])),
+            }
+        }
+        let sentence = |(reason, columns): (&str, Vec<&str>)| {
+            let verb = if columns.len() == 1 { "is" } else { "are" };
+            format!("{} {verb} not known: {reason}", columns.join(", "))
+        };
+        by_reason.into_iter().map(sentence).collect()
     }
 
-    /// As a snapshot records it.
-    pub fn to_json(&self) -> Value {
-        let metrics: Map<String, Value> =
-            self.cells.iter().map(|(metric, cell)| (metric.name().into(), cell.to_json())).collect();
-        let mut object = json!({
-            "arch": self.target.as_ref().map_or(Value::Null, arch_to_json),
-            "metrics": metrics,
-            "notes": self.notes,
-            "problems": self.problems,
-            "source": self.source,
-        });
-        if let Some(identity) = &self.identity {
-            object["identity"] = identity.to_json();
-        }
-        object
+    /// The facts of the target, if its processor is known.
+    pub fn isa_target(&self) -> Option<isa::Target> {
+        isa_target(self.target.as_deref()?)
     }
 
     /// Reads a snapshot's record; the error says what is wrong and in which member.
@@ -71,14 +75,44 @@ impl Record {
         Ok(Record {
             target: match object.get("arch") {
                 None | Some(Value::Null) => None,
-                Some(arch) => arch_from_json(arch)?,
+                Some(arch) => Some(Arc::new(arch_from_json(arch)?)),
             },
             cells,
             notes: strings(object.get("notes"), "notes")?,
             problems: strings(object.get("problems"), "problems")?,
             source: object.get("source").and_then(Value::as_str).unwrap_or_default().into(),
-            identity: object.get("identity").and_then(Identity::from_json),
+            identity: object.get("identity").and_then(|identity| Identity::deserialize(identity).ok()),
         })
+    }
+}
+
+/// As a snapshot records it, keys sorted.
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("arch", &self.target.as_deref().map(Arch))?;
+        if let Some(identity) = &self.identity {
+            map.serialize_entry("identity", identity)?;
+        }
+        map.serialize_entry("metrics", &self.cells)?;
+        map.serialize_entry("notes", &self.notes)?;
+        map.serialize_entry("problems", &self.problems)?;
+        map.serialize_entry("source", &*self.source)?;
+        map.end()
+    }
+}
+
+/// A target as a snapshot records it.
+struct Arch<'t>(&'t TargetId);
+
+impl Serialize for Arch<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("features", &self.0.features)?;
+        map.serialize_entry("gen", &self.0.generation())?;
+        map.serialize_entry("processor", &self.0.processor)?;
+        map.serialize_entry("target_id", &self.0.text)?;
+        map.end()
     }
 }
 
@@ -101,17 +135,8 @@ pub fn strings(value: Option<&Value>, name: &str) -> Result<Vec<String>, String>
     }
 }
 
-fn arch_to_json(target: &TargetId) -> Value {
-    json!({
-        "features": target.features,
-        "gen": target.generation(),
-        "processor": target.processor,
-        "target_id": target.text,
-    })
-}
-
 /// A target whose `processor` is null is known to be unnamed; that is no error.
-fn arch_from_json(value: &Value) -> Result<Option<TargetId>, String> {
+fn arch_from_json(value: &Value) -> Result<TargetId, String> {
     let object = value.as_object().ok_or("`arch` must be an object or null")?;
     let text = |name: &str| match object.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -121,7 +146,7 @@ fn arch_from_json(value: &Value) -> Result<Option<TargetId>, String> {
     let processor = text("processor")?;
     let features = strings(object.get("features"), "arch.features")?.into_iter().collect();
     let spelled = text("target_id")?.or_else(|| processor.clone()).unwrap_or_default();
-    Ok(Some(TargetId { processor, features, text: spelled }))
+    Ok(TargetId { processor, features, text: spelled })
 }
 
 /// A note on kernels that allocate stack at run time.

@@ -1,8 +1,12 @@
 //! All kernels of one input, and its JSON form (`"schema": 2`), which is also that of the original script.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::record::{self, Record};
 use crate::verdict::Verdict;
@@ -51,45 +55,82 @@ impl Snapshot {
         self.kernels.insert(key, record);
     }
 
-    /// The JSON form.
-    pub fn to_json(&self) -> Value {
-        let kernels: Map<String, Value> = self.kernels.iter().map(|(k, r)| (k.clone(), r.to_json())).collect();
-        json!({
-            "kernels": kernels,
-            "problems": self.problems,
-            "schema": SCHEMA,
-            "tool": TOOL,
-            "trustworthy": self.verdict() == Verdict::Ok,
-            "warnings": self.warnings,
-        })
-    }
-
-    /// Reads the JSON form. The error has the place in front (`12:3: …` for syntax, a member's path otherwise).
+    /// Reads the JSON form. The error has the place in front (`12:3: …`) where one is known.
     pub fn from_json(text: &[u8]) -> Result<Snapshot, String> {
-        let value: Value = serde_json::from_slice(text)
-            .map_err(|e| format!("{}:{}: not JSON: {}", e.line(), e.column(), without_place(&e)))?;
-        let object = value.as_object().ok_or("1:1: a snapshot must be a JSON object")?;
-        match object.get("schema") {
-            Some(schema) if schema.as_u64() == Some(SCHEMA) => {}
+        let members: Members = serde_json::from_slice(text).map_err(|error| {
+            let kind = if error.is_data() { "" } else { "not JSON: " };
+            format!("{}:{}: {kind}{}", error.line(), error.column(), without_place(&error))
+        })?;
+        match members.schema {
+            Some(Value::Number(n)) if n.as_u64() == Some(SCHEMA) => {}
             Some(schema) => return Err(format!("`schema` is {schema}, expected {SCHEMA}; write the snapshot anew")),
             None => return Err(format!("`schema` is missing, expected {SCHEMA}: is this a snapshot?")),
         }
-        let kernels = object.get("kernels").and_then(Value::as_object).ok_or("`kernels` must be an object")?;
         let mut snapshot = Snapshot {
-            problems: record::strings(object.get("problems"), "problems")?,
-            warnings: record::strings(object.get("warnings"), "warnings")?,
-            ..Snapshot::default()
+            kernels: members.kernels.ok_or("`kernels` is missing: is this a snapshot?")?.0,
+            problems: record::strings(members.problems.as_ref(), "problems")?,
+            warnings: record::strings(members.warnings.as_ref(), "warnings")?,
         };
-        for (key, value) in kernels {
-            let record = Record::from_json(value).map_err(|why| format!("kernel `{key}`: {why}"))?;
-            snapshot.kernels.insert(key.clone(), record);
-        }
         // The original script records only the conclusion where a file could not be read.
-        let says_untrustworthy = object.get("trustworthy").is_some_and(|v| v != &Value::Bool(true));
+        let says_untrustworthy = members.trustworthy.is_some_and(|v| v != Value::Bool(true));
         if says_untrustworthy && !snapshot.kernels.is_empty() && snapshot.verdict() == Verdict::Ok {
             snapshot.problems.push("was not trustworthy when it was written".into());
         }
         Ok(snapshot)
+    }
+}
+
+/// Written kernel by kernel, keys sorted: a library's snapshot is too large to be built as a tree first.
+impl Serialize for Snapshot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kernels", &self.kernels)?;
+        map.serialize_entry("problems", &self.problems)?;
+        map.serialize_entry("schema", &SCHEMA)?;
+        map.serialize_entry("tool", TOOL)?;
+        map.serialize_entry("trustworthy", &(self.verdict() == Verdict::Ok))?;
+        map.serialize_entry("warnings", &self.warnings)?;
+        map.end()
+    }
+}
+
+/// The members of the JSON form that are read; others are anybody's.
+#[derive(Deserialize)]
+struct Members {
+    schema: Option<Value>,
+    kernels: Option<Kernels>,
+    problems: Option<Value>,
+    warnings: Option<Value>,
+    trustworthy: Option<Value>,
+}
+
+struct Kernels(BTreeMap<String, Record>);
+
+impl<'de> Deserialize<'de> for Kernels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Kernels, D::Error> {
+        deserializer.deserialize_map(KernelsVisitor)
+    }
+}
+
+struct KernelsVisitor;
+
+impl<'de> Visitor<'de> for KernelsVisitor {
+    type Value = Kernels;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`kernels` to be an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Kernels, A::Error> {
+        let mut kernels = BTreeMap::new();
+        while let Some((key, value)) = map.next_entry::<String, Value>()? {
+            let record = Record::from_json(&value).map_err(|why| A::Error::custom(format!("kernel `{key}`: {why}")))?;
+            if kernels.contains_key(&key) {
+                return Err(A::Error::custom(format!("kernel `{key}` is there twice")));
+            }
+            kernels.insert(key, record);
+        }
+        Ok(Kernels(kernels))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The table in the form that scripts and agents rely on. Frozen: new columns go to other renderers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::cell::Cell;
-use crate::diff::{Diff, Outcome, Row, not_recorded_text};
+use crate::diff::{Diff, ONLY_IN_AFTER, ONLY_IN_BEFORE, Outcome, Row, not_recorded_text};
 use crate::metric::{self, Metric};
 use crate::snapshot::Snapshot;
 
@@ -19,10 +20,10 @@ const NAME_TAIL: usize = 12;
 pub fn snapshot(snapshot: &Snapshot) -> String {
     let names = short_names(snapshot.kernels.keys().map(String::as_str));
     let rows = snapshot.kernels.iter().map(|(key, record)| {
-        let cells = Metric::all().map(|m| record.cells[m].show()).collect();
-        (names[key.as_str()].clone(), cells)
+        let cells: Vec<String> = Metric::all().map(|m| record.cells[m].show()).collect();
+        (names[key.as_str()].as_ref(), cells)
     });
-    let mut out = render(rows.collect());
+    let mut out = render(rows);
     for (key, record) in &snapshot.kernels {
         record.notes.iter().for_each(|note| line(&mut out, &format!("note: {key}: {note}")));
     }
@@ -38,20 +39,20 @@ pub fn snapshot(snapshot: &Snapshot) -> String {
 }
 
 /// A comparison: legend, the rows that moved or are wrong, notes, count.
-pub fn diff(diff: &Diff) -> String {
-    let shown: Vec<&Row> = diff.rows.iter().filter(|row| row.is_shown()).collect();
+pub fn diff(diff: &Diff<'_>) -> String {
+    let shown: Vec<&Row<'_>> = diff.rows.iter().filter(|row| row.is_shown()).collect();
     let names = short_names(shown.iter().map(|row| row.key.as_str()));
     let rows = shown.iter().map(|row| {
-        let name = names[row.key.as_str()].clone();
+        let name = names[row.key.as_str()].as_ref();
         let cells = match &row.outcome {
             Outcome::Compared(_) => compared_cells(row),
             Outcome::Blocked(reasons) => vec![format!("BLOCKED: {}", reasons.first().map_or("", String::as_str))],
-            Outcome::OnlyBefore => vec!["ONLY IN BEFORE".into()],
-            Outcome::OnlyAfter => vec!["ONLY IN AFTER".into()],
+            Outcome::OnlyBefore => vec![ONLY_IN_BEFORE.into()],
+            Outcome::OnlyAfter => vec![ONLY_IN_AFTER.into()],
         };
         (name, cells)
     });
-    let mut out = render(rows.collect());
+    let mut out = render(rows);
     diff.notes.iter().for_each(|note| line(&mut out, &format!("note: {note}")));
     let compared = diff.compared();
     let changed = diff.changed();
@@ -82,8 +83,8 @@ fn line(out: &mut String, text: &str) {
 }
 
 /// `942->960(+18)`, or the one figure when it did not move.
-fn compared_cells(row: &Row) -> Vec<String> {
-    let (Some(before), Some(after)) = (&row.before, &row.after) else { return Vec::new() };
+fn compared_cells(row: &Row<'_>) -> Vec<String> {
+    let (Some(before), Some(after)) = (row.before, row.after) else { return Vec::new() };
     Metric::all()
         .map(|m| match (&before.cells[m], &after.cells[m]) {
             (Cell::Value(a), Cell::Value(b)) if a != b => format!("{a}->{b}({:+})", i128::from(*b) - i128::from(*a)),
@@ -93,16 +94,17 @@ fn compared_cells(row: &Row) -> Vec<String> {
         .collect()
 }
 
-/// Rows of all cells are set in columns; a row of one cell is a sentence and does not widen them.
-fn render(rows: Vec<(String, Vec<String>)>) -> String {
+/// Rows of all cells are set in columns; a row of one cell is a sentence and does not widen them. The rows are made
+/// twice, for their widths and for their text: those of a whole library need not be in memory at once.
+fn render<'n>(rows: impl Iterator<Item = (&'n str, Vec<String>)> + Clone) -> String {
     let star = |m: Metric| format!("{}{}", if m.is_trigger() { "*" } else { "" }, m.name());
     let header: Vec<String> = Metric::all().map(star).collect();
     let mut widths: Vec<usize> = header.iter().map(String::len).collect();
     let mut name_width = "kernel".len();
-    for (name, cells) in &rows {
+    for (name, cells) in rows.clone() {
         name_width = name_width.max(name.chars().count());
         if cells.len() == metric::COUNT {
-            widths.iter_mut().zip(cells).for_each(|(width, cell)| *width = (*width).max(cell.len()));
+            widths.iter_mut().zip(&cells).for_each(|(width, cell)| *width = (*width).max(cell.len()));
         }
     }
     let total = name_width + widths.iter().map(|w| w + 2).sum::<usize>();
@@ -120,7 +122,7 @@ fn render(rows: Vec<(String, Vec<String>)>) -> String {
     };
     set(&mut out, "kernel", &header);
     line(&mut out, &"-".repeat(total));
-    rows.iter().for_each(|(name, cells)| set(&mut out, name, cells));
+    rows.for_each(|(name, cells)| set(&mut out, name, &cells));
     out
 }
 
@@ -133,22 +135,21 @@ fn fit(text: &str, width: usize) -> String {
 }
 
 /// Names as shown: cut in the middle when long, whole where two cut ones would look alike.
-fn short_names<'k>(keys: impl Iterator<Item = &'k str> + Clone) -> BTreeMap<&'k str, String> {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+fn short_names<'k>(keys: impl Iterator<Item = &'k str> + Clone) -> BTreeMap<&'k str, Cow<'k, str>> {
+    let mut seen: BTreeMap<Cow<'k, str>, usize> = BTreeMap::new();
     keys.clone().for_each(|key| *seen.entry(shorten(key)).or_default() += 1);
     keys.map(|key| {
         let short = shorten(key);
-        let shown = if seen[&short] > 1 { key.to_owned() } else { short };
-        (key, shown)
+        (key, if seen[&short] > 1 { Cow::Borrowed(key) } else { short })
     })
     .collect()
 }
 
-fn shorten(key: &str) -> String {
+fn shorten(key: &str) -> Cow<'_, str> {
     let length = key.chars().count();
     if length <= NAME_WIDTH {
-        return key.to_owned();
+        return Cow::Borrowed(key);
     }
     let head = NAME_WIDTH - NAME_TAIL - 1;
-    key.chars().take(head).chain(['~']).chain(key.chars().skip(length - NAME_TAIL)).collect()
+    Cow::Owned(key.chars().take(head).chain(['~']).chain(key.chars().skip(length - NAME_TAIL)).collect())
 }

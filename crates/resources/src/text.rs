@@ -9,6 +9,8 @@ mod scan;
 mod sites;
 mod values;
 
+use std::borrow::Cow;
+
 use asm::Statement;
 use codeobj::Detail;
 use codeobj::metadata::{KernelMetadata, Metadata};
@@ -55,7 +57,9 @@ pub fn read(text: &[u8], source: &str, origin: Origin) -> FileKernels {
     if let Some(at) = open_comment {
         file.problems.push(format!("{source}:{}: block comment is never closed", line_of(text, at)));
     }
-    if let Err(error) = std::str::from_utf8(text) {
+    if !text.is_ascii()
+        && let Err(error) = std::str::from_utf8(text)
+    {
         let line = line_of(text, error.valid_up_to());
         file.problems.push(format!("{source}:{line}: not valid UTF-8: the file is damaged"));
     }
@@ -107,10 +111,15 @@ fn read_metadata(scan: &Scan<'_>, source: &str, detail: Detail, file: &mut FileK
     };
     let first_line = || scan.line_of(block.at) + 1;
     if !block.terminated {
-        file.problems
-            .push(format!("{source}:{}: .amdgpu_metadata has no .end_amdgpu_metadata: the file is cut", scan.line_of(block.at)));
+        file.problems.push(format!(
+            "{source}:{}: .amdgpu_metadata has no .end_amdgpu_metadata: the file is cut",
+            scan.line_of(block.at)
+        ));
     }
-    let text = String::from_utf8_lossy(block.text);
+    let text = match std::str::from_utf8(block.text) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(block.text), // the caller has said that the file is damaged
+    };
     let metadata = match Metadata::from_yaml(&text, detail) {
         Ok(metadata) => metadata,
         Err(error) => {

@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::cell::Cell;
@@ -15,16 +16,17 @@ use crate::record::Record;
 
 /// What tells specialisations of one kernel name apart. Two kernels that agree in a later member and not in an
 /// earlier one may still be the same specialisation of a changed kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Argument names, types and attributes, as the IR prints them.
-    pub signature: String,
+    // In the order of their names, as JSON has them.
     /// Compile options as JSON, without results and paths.
     pub options: String,
-    /// Shapes of the stores, sorted.
-    pub stores: String,
+    /// Argument names, types and attributes, as the IR prints them.
+    pub signature: String,
     /// A hash of the IR without locations.
     pub source: String,
+    /// Shapes of the stores, sorted.
+    pub stores: String,
 }
 
 impl Identity {
@@ -39,24 +41,6 @@ impl Identity {
             ),
             (base, "same signature and options; constexprs are not recorded"),
         ]
-    }
-
-    /// As a snapshot records it.
-    pub fn to_json(&self) -> Value {
-        serde_json::json!({
-            "options": self.options, "signature": self.signature, "source": self.source, "stores": self.stores,
-        })
-    }
-
-    /// Reads a snapshot's identity; anything else is none.
-    pub fn from_json(value: &Value) -> Option<Identity> {
-        let text = |key: &str| Some(value.get(key)?.as_str()?.to_owned());
-        Some(Identity {
-            signature: text("signature")?,
-            options: text("options")?,
-            stores: text("stores")?,
-            source: text("source")?,
-        })
     }
 }
 

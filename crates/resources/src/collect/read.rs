@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use codeobj::container::{self, Member};
 use rayon::prelude::*;
@@ -93,6 +94,7 @@ pub fn file(work: &Work, bytes: &[u8], options: Options<'_>) -> FileResult {
 /// Reads all code objects that are in the file, on all cores.
 fn containers(work: &Work, bytes: &[u8], expected: bool, options: Options<'_>) -> FileResult {
     let source = &work.source;
+    let done = AtomicUsize::new(0);
     let failed = |error: codeobj::Error| FileResult::problem(format!("{source}: {error}"));
     let parts: Vec<FileResult> = match &work.member {
         Some(member) => match container::select(bytes, member) {
@@ -102,8 +104,13 @@ fn containers(work: &Work, bytes: &[u8], expected: bool, options: Options<'_>) -
         None => match container::open(bytes) {
             Ok(contents) => {
                 let problems = contents.problems.iter().map(|p| FileResult::problem(format!("{source}: {p}")));
+                let total = contents.entries.len();
                 let read = |entry: &container::Entry<'_>| {
-                    entry.load().map_or_else(failed, |c| read_contents(&c, work, options))
+                    let result = entry.load().map_or_else(failed, |c| read_contents(&c, work, options));
+                    if work.place.is_empty() {
+                        (options.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, total); // else files are counted
+                    }
+                    result
                 };
                 problems.chain(contents.entries.par_iter().map(read).collect::<Vec<_>>()).collect()
             }

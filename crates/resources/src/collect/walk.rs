@@ -132,6 +132,7 @@ fn list(entries: fs::ReadDir, directory: &Path, place: &str, depth: usize) -> Tr
 
 /// Chooses the files of one directory.
 fn choose(files: &BTreeSet<(String, PathBuf)>, place: &str, below: &dyn Fn(&str) -> String, tree: &mut Tree) {
+    let before = tree.work.len();
     let mut dumps: Vec<&(String, PathBuf)> = files.iter().filter(|(name, _)| is_dump(name)).collect();
     let work = |name: &str, path: &Path, place: String, form| Work {
         path: path.to_owned(),
@@ -151,6 +152,13 @@ fn choose(files: &BTreeSet<(String, PathBuf)>, place: &str, below: &dyn Fn(&str)
             tree.warnings
                 .push(format!("{shown}: several final ISA stages; {name} is read, ignored: {}", ignored.join(", ")));
         }
+    }
+    if dumps.is_empty()
+        && tree.work.len() == before
+        && let Some((last, _)) = files.iter().rfind(|(name, _)| is_compiler_stage(name))
+    {
+        let shown = if place.is_empty() { "." } else { place };
+        tree.warnings.push(format!("{shown}: the compiler stopped at {last}: no final ISA"));
     }
     let is_dump_directory = files.iter().any(|(name, _)| is_dump(name));
     for (name, path) in files {
@@ -186,6 +194,11 @@ fn is_dump(name: &str) -> bool {
 fn is_stage_of_a_dump(name: &str) -> bool {
     let numbered = name.split_once('_').is_some_and(|(n, _)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     numbered || name.contains("final_isa")
+}
+
+/// `19_reconcile_unrealized_casts.mlir`: what FlyDSL writes on the way.
+fn is_compiler_stage(name: &str) -> bool {
+    is_stage_of_a_dump(name) && (name.ends_with(".mlir") || name.ends_with(".ll"))
 }
 
 /// Text that no kernel is ever in; everything else is opened and looked at.

@@ -1,6 +1,7 @@
 //! Makes one record per metadata entry of an assembly text.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use asm::Lines;
 use asm::Statement;
@@ -28,7 +29,8 @@ pub fn read_all(scan: &Scan<'_>, metadata: &Metadata, source: &str, origin: Orig
         scan,
         source,
         isa_target: target.as_ref().and_then(record::isa_target),
-        target,
+        target: target.map(Arc::new),
+        source_name: Arc::from(source),
         records_symbols,
         sites: Sites::read(scan.text),
         labels: Labels::new(scan, metadata.kernels.len()),
@@ -77,7 +79,8 @@ fn target(
         match TargetId::parse(text) {
             Ok(target) => {
                 if let Some(processor) = target.processor.as_deref().filter(|_| target.generation().is_none()) {
-                    file.problems.push(format!("{source}{}: `{processor}` is no AMD processor that can be named", place()));
+                    file.problems
+                        .push(format!("{source}{}: `{processor}` is no AMD processor that can be named", place()));
                 }
                 Some(target)
             }
@@ -128,7 +131,8 @@ fn warn_of_redefinitions(scan: &Scan<'_>, kernels: &HashSet<&str>, source: &str,
 struct Reader<'s, 'a> {
     scan: &'s Scan<'a>,
     source: &'s str,
-    target: Option<TargetId>,
+    source_name: Arc<str>,
+    target: Option<Arc<TargetId>>,
     isa_target: Option<isa::Target>,
     /// Whether LLVM's resource symbols are to be expected.
     records_symbols: bool,
@@ -201,7 +205,7 @@ impl<'a> Reader<'_, 'a> {
             cells,
             notes: notes.into_iter().flatten().collect(),
             problems,
-            source: self.source.to_owned(),
+            source: self.source_name.clone(),
             identity: None,
         }
     }
@@ -237,18 +241,27 @@ impl<'a> Reader<'_, 'a> {
         let start = self.labels.find(name.as_bytes()).ok_or_else(|| format!("{source}: no label `{name}:`"))?;
         let size = self.sizes.get(name.as_bytes()).ok_or_else(|| format!("{source}: no .size of `{name}`"))?;
         let end = match size {
-            Terminator::Unknown => return Err(format!("{source}: .size of `{name}` is not of the form `.Lfunc_end-{name}`")),
+            Terminator::Unknown => {
+                return Err(format!("{source}: .size of `{name}` is not of the form `.Lfunc_end-{name}`"));
+            }
             Terminator::Here(at) => *at,
             Terminator::Label(label) => self.labels.find(label).ok_or_else(|| {
                 format!("{source}: no label `{}:` for the end of `{name}`", String::from_utf8_lossy(label))
             })?,
         };
         if end < start {
-            return Err(format!("{source}:{}: the end of `{name}` stands before its start in line {}", line(end), line(start)));
+            return Err(format!(
+                "{source}:{}: the end of `{name}` stands before its start in line {}",
+                line(end),
+                line(start)
+            ));
         }
         if let Some((at, what)) = self.expansion(start, end) {
             let what = String::from_utf8_lossy(what);
-            return Err(format!("{source}:{}: `{what}` in the code: only an assembler knows what it expands to", line(at)));
+            return Err(format!(
+                "{source}:{}: `{what}` in the code: only an assembler knows what it expands to",
+                line(at)
+            ));
         }
         Ok(self.sites.between(start, end))
     }

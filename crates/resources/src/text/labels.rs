@@ -74,9 +74,15 @@ mod tests {
         let text = b"\t.globl k\n; k:\nkk: k: \"a<b>\": s_nop 0\n \"e\\\"f\":\n.Lend: ; \nk:\n";
         let scan = Scan::read(text);
         let (one, all) = (Labels::new(&scan, 1), Labels::new(&scan, 100));
-        for (name, want) in
-            [("k", Some(15)), ("kk", Some(15)), ("a<b>", Some(15)), ("e\"f", Some(38)), (".Lend", Some(47)), ("x", None), ("", None)]
-        {
+        for (name, want) in [
+            ("k", Some(15)),
+            ("kk", Some(15)),
+            ("a<b>", Some(15)),
+            ("e\"f", Some(38)),
+            (".Lend", Some(47)),
+            ("x", None),
+            ("", None),
+        ] {
             assert_eq!(one.find(name.as_bytes()), want, "{name}");
             assert_eq!(all.find(name.as_bytes()), want, "{name}");
         }

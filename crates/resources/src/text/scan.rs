@@ -60,7 +60,9 @@ impl<'a> DescriptorBlock<'a> {
     /// Directives with their arguments and offsets.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8], usize)> + '_ {
         Lines::new(self.text).filter_map(|line| match Statement::parse(line.text) {
-            Statement::Directive { name, arguments } => Some((name, strip_comment(arguments), self.inside + line.offset)),
+            Statement::Directive { name, arguments } => {
+                Some((name, strip_comment(arguments), self.inside + line.offset))
+            }
             _ => None,
         })
     }
@@ -93,8 +95,28 @@ pub struct Scan<'a> {
 
 /// Directives whose effect on the code only an assembler knows.
 const OPAQUE: &[&[u8]] = &[
-    b".rept", b".rep", b".irp", b".irpc", b".if", b".ifdef", b".ifndef", b".ifnotdef", b".ifeq", b".ifne", b".ifge",
-    b".ifgt", b".ifle", b".iflt", b".ifb", b".ifnb", b".ifc", b".ifnc", b".ifeqs", b".ifnes", b".include", b".incbin",
+    b".rept",
+    b".rep",
+    b".irp",
+    b".irpc",
+    b".if",
+    b".ifdef",
+    b".ifndef",
+    b".ifnotdef",
+    b".ifeq",
+    b".ifne",
+    b".ifge",
+    b".ifgt",
+    b".ifle",
+    b".iflt",
+    b".ifb",
+    b".ifnb",
+    b".ifc",
+    b".ifnc",
+    b".ifeqs",
+    b".ifnes",
+    b".include",
+    b".incbin",
 ];
 
 impl<'a> Scan<'a> {
@@ -222,8 +244,7 @@ impl<'a> Scan<'a> {
         let inside = end_of_line(self.text, at);
         for found in memmem::find_iter(&self.text[inside..], closing) {
             let start = start_of_line(self.text, inside + found);
-            let is_closing =
-                matches!(Statement::parse(line_at(self.text, start)), Statement::Directive { name, .. } if name == closing);
+            let is_closing = matches!(Statement::parse(line_at(self.text, start)), Statement::Directive { name, .. } if name == closing);
             if start >= inside && is_closing {
                 return (inside, start, true);
             }
