@@ -12,7 +12,7 @@ use crate::c_api::{
     SEVERITY_WARNING,
 };
 use crate::library::{Library, TargetStrings};
-use crate::{Error, ErrorKind, Target};
+use crate::{Error, ErrorKind, Target, directives, extras};
 
 /// The module flag that chooses the code object version, as a hundredfold (AMDGPU backend guide, "Module Flags").
 const CODE_OBJECT_VERSION: &str = "amdhsa_code_object_version";
@@ -71,6 +71,7 @@ impl Emitter {
     pub fn emit(&mut self, source: &str, code_object_version: Option<u32>) -> Emission {
         let api = &self.library.api;
         let mut listener = Listener { api, diagnostics: Vec::new() };
+        let code_object_version = code_object_version.map(|version| (CODE_OBJECT_VERSION, u64::from(version) * 100));
         let (mut buffer, mut message): (Ref, *mut c_char) = (null_mut(), null_mut());
         // SAFETY: each handle is made here, used by this thread only, and disposed of once; strings and listener
         // outlive the context; the buffer is read within its size. The context is our own: LLVM's global one must not
@@ -81,10 +82,9 @@ impl Emitter {
             let module = (api.module_create)(c"coax".as_ptr(), context);
             (api.module_set_triple)(module, self.strings.triple.as_ptr());
             (api.module_set_assembly)(module, source.as_ptr().cast(), source.len());
-            if let Some(version) = code_object_version {
-                let value = (api.const_int)((api.int32_type)(context), u64::from(version) * 100, 0);
+            if let Some((name, value)) = code_object_version {
+                let value = (api.const_int)((api.int32_type)(context), value, 0);
                 let value = (api.value_as_metadata)(value);
-                let name = CODE_OBJECT_VERSION;
                 (api.module_add_flag)(module, FLAG_BEHAVIOR_ERROR, name.as_ptr().cast(), name.len(), value);
             }
             let failed = (api.machine_emit)(self.machine.as_ptr(), module, OBJECT_FILE, &mut message, &mut buffer) != 0;
@@ -106,9 +106,20 @@ impl Emitter {
 
     /// As [`crate::Assembler::assemble`].
     pub fn assemble(&mut self, source: &str) -> Assembly {
-        let Emission { object, diagnostics } = self.emit(source, None);
-        let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-        Assembly { object: (!failed).then_some(object), diagnostics }
+        let version = directives::code_object_version(source);
+        let Emission { object, mut diagnostics } =
+            self.emit(&extras::avoid(&directives::with_known_triple(source)), version);
+        for diagnostic in &mut diagnostics {
+            diagnostic.line = diagnostic.line.saturating_sub(extras::LINES_BEFORE);
+        }
+        if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+            return Assembly { object: None, diagnostics };
+        }
+        let object = extras::strip(&object, source);
+        if object.is_none() {
+            diagnostics.push(Diagnostic::parse(Severity::Error, "LLVM's object is not understood"));
+        }
+        Assembly { object, diagnostics }
     }
 }
 
