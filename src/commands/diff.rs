@@ -20,21 +20,32 @@ use super::report::{self, Report};
 /// With --before REV and a command, both sides are made here: the command runs in a git worktree of REV and in the
 /// working tree, with the compilers' dump variables set (see `coax capture`).
 #[derive(clap::Args)]
+#[command(
+    override_usage = "coax diff [OPTIONS] BEFORE AFTER\n       coax diff [OPTIONS] --before REV [--arch ARCH] -- COMMAND..."
+)]
 #[command(after_long_help = "Examples:
-  $ coax diff flydsl/mixed/before flydsl/mixed/after
-  $ coax diff flydsl/nochange/before flydsl/nochange/after -q --json report.json
-  $ coax diff flydsl/mixed/before flydsl/mixed/after --match 'rmsnorm(_fwd)?_kernel=rmsnorm_kernel'
-
+  $ coax diff before after                                                    # exit 2
+  $ coax diff before after --match 'rmsnorm_fwd_kernel=rmsnorm_kernel' -q     # exit 1
+  $ coax diff kernel.s kernel.s --json report.json
+  $ coax diff cache-before cache-after                                        # exit 1
   coax diff --before HEAD~1 --arch gfx950 -- python3 -m pytest tests/kernels/test_softmax.py -q")]
 pub struct Opts {
-    /// The two sides
-    #[arg(value_names = ["BEFORE", "AFTER"], num_args = 2, required_unless_present = "before", conflicts_with = "before")]
-    inputs: Vec<PathBuf>,
+    /// The side before the change
+    #[arg(
+        value_name = "BEFORE",
+        required_unless_present = "revision",
+        conflicts_with = "revision",
+        requires = "after"
+    )]
+    before: Option<PathBuf>,
+    /// The side after the change
+    #[arg(value_name = "AFTER")]
+    after: Option<PathBuf>,
     /// Make both sides: BEFORE is this git revision, AFTER is the working tree
-    #[arg(long, value_name = "REV", requires = "command")]
-    before: Option<String>,
+    #[arg(long = "before", value_name = "REV", requires = "command")]
+    revision: Option<String>,
     /// Compile for this target only; needs no GPU (with --before)
-    #[arg(long, requires = "before")]
+    #[arg(long, requires = "revision")]
     arch: Option<String>,
     /// Pair kernels whose names differ by rewriting the keys of both sides; may be given several times
     #[arg(long = "match", value_name = "REGEX=REPLACEMENT", value_parser = Rewrite::parse)]
@@ -48,16 +59,17 @@ pub struct Opts {
     #[command(flatten)]
     reading: Reading,
     /// What makes the dumps (with --before)
-    #[arg(last = true, requires = "before")]
+    #[arg(last = true, requires = "revision")]
     command: Vec<OsString>,
 }
 
 impl Opts {
     /// Runs the command.
     pub fn run(self) -> ExitCode {
-        report::guarded(|| match &self.before {
-            None => self.compare(&self.inputs[0], &self.inputs[1]),
-            Some(revision) => {
+        report::guarded(|| match (&self.before, &self.after, &self.revision) {
+            (Some(before), Some(after), _) => self.compare(before, after),
+            (_, _, revision) => {
+                let revision = revision.as_deref().unwrap_or("HEAD"); // clap has seen to it that there is one
                 let environment = Environment { arch: self.arch.clone() };
                 match capture::both_sides(revision, &environment, &self.command) {
                     Ok(sides) => self.compare(&sides.before(), &sides.after()),

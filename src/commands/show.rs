@@ -14,7 +14,7 @@ use crate::output;
 /// Show what is in a file: containers, kernels, descriptor fields, arguments, metadata
 ///
 /// FILE is a code object, any container of code objects, assembly with its metadata, or a path inside a container, as
-/// this command lists them (lib.so!hip_fatbin[3]!gfx942:sramecc+). Exit code: 0 shown, 2 when something in it could not
+/// this command lists them (`lib.so!hip_fatbin[3]!gfx942:sramecc+`). Exit code: 0 shown, 2 when something in it could not
 /// be read or contradicts itself.
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:

@@ -11,13 +11,14 @@ use super::report::{self, Report};
 /// Show registers, spills, scratch and LDS of every kernel
 ///
 /// INPUT is a dump tree, a code object (.co, .hsaco, .o), final assembly (.s, .amdgcn), an offload bundle, a fat binary,
-/// an archive, a Triton cache, a directory of any of these, a path inside a container (lib.so!hip_fatbin[0]!gfx942), or
+/// an archive, a Triton cache, a directory of any of these, a path inside a container (`lib.so!hip_fatbin[0]!gfx942`), or
 /// a JSON snapshot. The last line of stdout is the verdict and agrees with the exit code: 0 RESULT: OK,
 /// 2 RESULT: NOT TRUSTWORTHY.
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:
-  $ coax summarize flydsl/mixed/before
-  $ coax summarize flydsl/mixed/before --json baseline.json -q
+  $ coax summarize before
+  $ coax summarize before --json baseline.json -q
+  $ coax summarize kernel.co                                # needs llvm
   $ coax summarize fatbin/multi_plain.hipfb --metadata-only")]
 pub struct Opts {
     /// What to read

@@ -107,11 +107,17 @@ fn verdict_code(line: &str) -> Option<i32> {
     }
 }
 
-/// Whether `actual` is what the text shows, where `…` skips lines.
+/// Whether `actual` is what the text shows, where `…` skips lines, or the rest of the line that it ends.
 pub fn shows(expected: &[String], actual: &[&str]) -> bool {
     match expected.split_first() {
         None => actual.is_empty(),
         Some((line, rest)) if line.trim() == "…" => (0..=actual.len()).any(|skipped| shows(rest, &actual[skipped..])),
-        Some((line, rest)) => actual.first() == Some(&line.trim_end()) && shows(rest, &actual[1..]),
+        Some((line, rest)) => {
+            let is_shown = |actual: &&str| match line.trim_end().strip_suffix('…') {
+                Some(start) => actual.starts_with(start.trim_end()),
+                None => *actual == line.trim_end(),
+            };
+            actual.first().is_some_and(is_shown) && shows(rest, &actual[1..])
+        }
     }
 }

@@ -20,9 +20,9 @@ use crate::triton::Sidecar;
 pub struct FileResult {
     /// Key and record.
     pub kernels: Vec<(String, Record)>,
-    /// See [`snapshot::Snapshot::problems`].
+    /// See [`crate::Snapshot::problems`].
     pub problems: Vec<String>,
-    /// See [`snapshot::Snapshot::warnings`].
+    /// See [`crate::Snapshot::warnings`].
     pub warnings: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
 //! What the lines of an assembly text say; borrowed and unjudged.
 //!
 //! Dumps are megabytes of instructions that the table does not count, so lines are not read one by one. A line that
-//! matters has a byte or a word in it that others mostly lack; those are found at memory speed ([`directive_lines`],
-//! [`super::sites`]), and only the lines that they stand in are parsed, whole and by the one parser of statements. The tests
+//! matters has a byte or a word in it that others mostly lack; those are found at memory speed (`directive_line` here, the words
+//! in `sites`), and only the lines that they stand in are parsed, whole and by the one parser of statements. The tests
 //! hold the result against a plain walk over all lines.
 
 use std::borrow::Cow;
