@@ -49,6 +49,11 @@ pub enum Severity {
     Note,
 }
 
+impl Severity {
+    /// All, by their numbers.
+    pub(crate) const ALL: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
+}
+
 /// `12:7: error: invalid operand for instruction`.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,6 @@
 //! The sections that stay are laid out anew as LLVM lays them out.
 
 use std::collections::HashMap;
-use std::iter;
 
 use object::LittleEndian as LE;
 use object::elf::{
@@ -35,14 +34,16 @@ const NOTE_HEADER_BYTES: usize = 12;
 /// A section index.
 const INDEX_BYTES: usize = 4;
 
-/// How many lines [`avoid`] puts before the source.
-pub(crate) const LINES_BEFORE: u32 = 1;
+/// What [`avoid`] puts before the source: every `.text` is aligned to an instruction.
+const BEFORE: [&str; 2] = [CODE, ".p2align 2"];
+/// As the diagnostics see it.
+pub(crate) const LINES_BEFORE: u32 = BEFORE.len() as u32;
 
 /// `source` with other code sections and symbols.
 pub(crate) fn avoid(source: &str) -> String {
     let source = source.replace(MAXIMUM[0], MAXIMUM[1]);
     let mut avoiding = String::with_capacity(source.len() + 1024);
-    for line in iter::once(CODE).chain(source.lines()) {
+    for line in BEFORE.into_iter().chain(source.lines()) {
         avoiding += if is_to_text(line) { CODE } else { line };
         avoiding.push('\n');
     }
