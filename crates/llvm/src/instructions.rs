@@ -27,15 +27,13 @@ pub(crate) fn encode(texts: &[&str], emit: &mut dyn FnMut(&str) -> Emission) -> 
     encoded
 }
 
-/// `None` when labels are missing, for a reason that no diagnostic gives a line to.
+/// `None` when something went wrong that no diagnostic gives a line to.
 fn run(texts: &[&str], emit: &mut dyn FnMut(&str) -> Emission) -> Option<Vec<Encoded>> {
     let mut refusals: Vec<Option<Refusal>> = texts.iter().map(|text| misfit(text)).collect();
-    let emission = emit(&source(texts, &refusals));
-    for diagnostic in emission.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
-        // Lines are counted from 1, and the first of each pair is the label's.
-        let place = (diagnostic.line as usize).checked_sub(2).filter(|line| line % 2 == 0)? / 2;
-        let refusal = Refusal { column: diagnostic.column, message: diagnostic.message.clone() };
-        refusals.get_mut(place)?.get_or_insert(refusal);
+    let mut emission = emit(&source(texts, &refusals));
+    // The program `llvm-mc` makes an object only of a source without errors, and tells some errors only then.
+    while refuse(&mut refusals, &emission)? > 0 && emission.object.is_empty() {
+        emission = emit(&source(texts, &refusals));
     }
     let object = ElfFile::<FileHeader64<LittleEndian>>::parse(&*emission.object).ok()?;
     let section = object.section_by_name(".text")?;
@@ -46,14 +44,25 @@ fn run(texts: &[&str], emit: &mut dyn FnMut(&str) -> Emission) -> Option<Vec<Enc
         refusals.get_mut(place)?.get_or_insert_with(|| refusal("it refers to a symbol"));
     }
     let pieces = labels.windows(2).map(|ends| code.get(ends[0] as usize..ends[1] as usize));
-    pieces
-        .zip(refusals)
-        .map(|(piece, refusal)| match (refusal, piece?) {
-            (Some(refusal), _) => Some(Err(refusal)),
-            (None, []) => Some(Err(self::refusal("not an instruction"))),
-            (None, bytes) => Some(Ok(bytes.into())),
-        })
-        .collect()
+    let encoded = pieces.zip(refusals).map(|(piece, refused)| match (refused, piece?) {
+        (Some(refusal), _) => Some(Err(refusal)),
+        (None, []) => Some(Err(refusal("not an instruction"))),
+        (None, bytes) => Some(Ok(bytes.into())),
+    });
+    encoded.collect()
+}
+
+/// Notes what the errors say of the texts, and how many that are; `None` when an error belongs to none of them.
+fn refuse(refusals: &mut [Option<Refusal>], emission: &Emission) -> Option<usize> {
+    let errors = emission.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    let mut count = 0;
+    for error in errors {
+        // Lines are counted from 1, and the first of each pair is the label's.
+        let place = (error.line as usize).checked_sub(2).filter(|line| line % 2 == 0)? / 2;
+        refusals.get_mut(place)?.get_or_insert(Refusal { column: error.column, message: error.message.clone() });
+        count += 1;
+    }
+    Some(count)
 }
 
 fn source(texts: &[&str], refusals: &[Option<Refusal>]) -> String {

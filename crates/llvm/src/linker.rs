@@ -26,7 +26,7 @@ pub fn link(llvm: Option<&Path>, object: &[u8]) -> Result<Vec<u8>, Error> {
         let [input, output] = ["in.o", "out.co"].map(|name| folder.path().join(name));
         std::fs::write(&input, object)?;
         let run = Command::new(linker)
-            .args(["-flavor", "gnu", "-shared", "in.o", "-o", "out.co"])
+            .args(["-shared", "in.o", "-o", "out.co"])
             .current_dir(folder.path()) // messages name `in.o`, not a folder that is gone
             .stdin(Stdio::null())
             .output()?;

@@ -80,15 +80,17 @@ impl Search {
         found
     }
 
-    /// The programs `ld.lld`, best first: the user's choice, ROCm's, the system's from the newest on, `$PATH`'s.
+    /// The programs `ld.lld`, best first: beside the user's choice, ROCm's, the system's from the newest on, `$PATH`'s.
     pub fn linkers(&self) -> Vec<PathBuf> {
+        // The choice may be `/opt/rocm/llvm`, its `bin`, or `/opt/rocm/llvm/lib/libLLVM.so`.
         let explicit = self.explicit.iter().flat_map(|path| path.ancestors().take(3));
         let own = explicit.chain(self.rocm.iter().map(PathBuf::as_path));
-        let own: Vec<PathBuf> = own.flat_map(|folder| [folder.join("bin"), folder.join("llvm/bin"), folder.into()]).collect();
-        let system: Vec<PathBuf> = TOOL_FOLDERS.iter().flat_map(|pattern| expand(&self.root, pattern)).collect();
-        let path: Vec<PathBuf> = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect();
-        let found = own.iter().map(slice::from_ref).chain([&*system, &*path]);
-        found.flat_map(|folders| newest_first(folders, is_linker)).collect()
+        let own = own.flat_map(|folder| [folder.join("bin"), folder.to_owned()]);
+        let path = env::var_os("PATH").unwrap_or_default();
+        let path = env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
+        let system = TOOL_FOLDERS.iter().flat_map(|pattern| expand(&self.root, pattern)).collect();
+        let groups = own.map(|folder| vec![folder]).chain([system, path]);
+        groups.flat_map(|folders| newest_first(&folders, is_linker)).collect()
     }
 
     /// The error for when none of the candidates loads; `failures` say why each did not.
@@ -126,7 +128,9 @@ fn expand(root: &Path, pattern: &str) -> Vec<PathBuf> {
 fn newest_first(folders: &[PathBuf], wanted: fn(&Path) -> bool) -> Vec<PathBuf> {
     let entries = folders.iter().flat_map(|folder| folder.read_dir().into_iter().flatten().flatten());
     let paths = entries.map(|entry| entry.path()).filter(|path| wanted(path));
-    let mut files: Vec<PathBuf> = paths.filter_map(|path| path.canonicalize().ok()).collect();
+    // `ld.lld` is a link to a program that goes by the name it is called by.
+    let real = |path: PathBuf| if is_linker(&path) { path.exists().then_some(path) } else { path.canonicalize().ok() };
+    let mut files: Vec<PathBuf> = paths.filter_map(real).collect();
     files.sort_by_cached_key(|path| Reverse((version(path), path.clone())));
     files.dedup();
     files
@@ -148,7 +152,7 @@ fn is_linker(path: &Path) -> bool {
 /// `/usr/lib/llvm-22/bin/llvm-objdump`.
 fn version(path: &Path) -> Vec<u32> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = if is_tool(path) { path.to_string_lossy() } else { name };
+    let name = if is_library(path) { name } else { path.to_string_lossy() };
     name.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 

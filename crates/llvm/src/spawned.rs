@@ -1,6 +1,6 @@
-//! The last resort: the program `llvm-objdump`, for machines that have LLVM's tools and no shared library of it (ROCm
-//! links its LLVM statically). Slower by far, because a process starts for every batch, and equal in what it answers
-//! (tested).
+//! The last resort: the programs `llvm-objdump` and, beside it, `llvm-mc`, for machines that have LLVM's tools and no
+//! shared library of it (ROCm links its LLVM statically). Slower by far, because a process starts for every batch, and
+//! equal in what it answers (tested).
 //!
 //! The code is wrapped into the smallest ELF file that the program reads. It prints address and words of every
 //! instruction, so that nothing is guessed; what it printed before it died of a word is complete up to that word.
@@ -11,20 +11,26 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::emitter::Emission;
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::probe::family_word;
 use crate::source::{Learn, Source};
 use crate::target::TRIPLE;
-use crate::{Assembly, Encoded, Error, ErrorKind, Target};
+use crate::{Assembly, Diagnostic, Encoded, Error, ErrorKind, Severity, Target, directives, instructions};
 
 /// How much code one process is given: starting it takes as long as decoding that much.
 const BATCH_BYTES: usize = 64 << 10;
+/// How many texts one process is given: it starts in the time of some of them.
+const BATCH_TEXTS: usize = 4000;
+/// The name of a source text, with which diagnostics begin.
+const SOURCE: &str = "in.s";
 /// What LLVM's tools write to standard error about a processor that they do not know.
 const UNKNOWN_PROCESSOR: &str = "is not a recognized processor";
 
 /// See the module.
 pub(crate) struct Spawned {
     tool: PathBuf,
+    assembler: PathBuf,
     version: String,
     timeout: Duration,
 }
@@ -60,7 +66,13 @@ impl Spawned {
         }
         let version =
             output.lines().find_map(|line| line.split_once("LLVM version ")).map_or("", |(_, version)| version);
-        Ok(Spawned { tool: tool.to_owned(), version: version.trim().to_owned(), timeout })
+        let assembler = tool.file_name().unwrap_or_default().to_string_lossy().replacen("llvm-objdump", "llvm-mc", 1);
+        Ok(Spawned {
+            tool: tool.to_owned(),
+            assembler: tool.with_file_name(assembler),
+            version: version.trim().to_owned(),
+            timeout,
+        })
     }
 
     /// Disassembles what starts before `stop` in `code`.
@@ -68,37 +80,72 @@ impl Spawned {
         let folder = tempfile::tempdir()?;
         let [object, out, err] = ["code.elf", "out", "err"].map(|name| folder.path().join(name));
         std::fs::write(&object, wrapped(code))?;
-        let mut child = Command::new(&self.tool)
+        let mut command = Command::new(&self.tool);
+        command
             .args(["-d", "-z", "-j", ".text"])
             .arg(format!("--triple={TRIPLE}"))
             .arg(format!("--mcpu={}", target.processor()))
             .arg(format!("--mattr={}", target.feature_string()))
             .arg(format!("--stop-address={stop}"))
             .arg(&object)
-            .current_dir(folder.path()) // a core file goes with it
-            .stdin(Stdio::null())
             .stdout(std::fs::File::create(&out)?)
-            .stderr(std::fs::File::create(&err)?)
-            .spawn()?;
-        let deadline = Instant::now() + self.timeout;
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
-            if Instant::now() > deadline {
-                child.kill()?;
-                break child.wait()?;
-            }
-            sleep(Duration::from_millis(1));
-        };
+            .stderr(std::fs::File::create(&err)?);
+        let status = self.wait_for(&mut command, folder.path())?;
         let out = std::fs::read_to_string(out)?;
         let whole_lines = out.rsplit_once('\n').map_or("", |(lines, _)| lines);
         let lines = whole_lines.lines().filter_map(Line::parse).collect();
         Ok(Run { status, lines, stderr: String::from_utf8_lossy(&std::fs::read(err)?).into_owned() })
     }
 
+    /// Assembles `source` as it is.
+    fn emit(&self, target: &Target, source: &str) -> io::Result<Emission> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join(SOURCE), source)?;
+        let [object, err] = ["out.o", "err"].map(|name| folder.path().join(name));
+        let mut command = Command::new(&self.assembler);
+        command
+            .arg(format!("--triple={TRIPLE}"))
+            .arg(format!("--mcpu={}", target.processor()))
+            .arg(format!("--mattr={}", target.feature_string()))
+            .args(["--filetype=obj", "-o", "out.o", SOURCE])
+            .stderr(std::fs::File::create(&err)?);
+        let status = self.wait_for(&mut command, folder.path())?;
+        let err = String::from_utf8_lossy(&std::fs::read(err)?).into_owned();
+        let diagnostics: Vec<Diagnostic> = err.lines().filter_map(diagnostic).collect();
+        let explained = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+        match status.success() {
+            true => Ok(Emission { object: std::fs::read(object)?, diagnostics }),
+            false if explained => Ok(Emission { object: Vec::new(), diagnostics }),
+            false => Err(io::Error::other(format!("{status}; {}", err.trim()))),
+        }
+    }
+
+    /// Runs `command` in `folder`, where a core file goes with it, and ends it when it takes too long.
+    fn wait_for(&self, command: &mut Command, folder: &Path) -> io::Result<ExitStatus> {
+        let mut child = command.current_dir(folder).stdin(Stdio::null()).spawn()?;
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            if Instant::now() > deadline {
+                child.kill()?;
+                return child.wait();
+            }
+            sleep(Duration::from_millis(1));
+        }
+    }
+
     fn failed(&self, error: &io::Error) -> Error {
         Error::new(ErrorKind::WorkerFailed, format!("cannot run {}: {error}", self.tool.display()))
+    }
+
+    fn assembler_failed(&self, error: &io::Error) -> Error {
+        let (kind, way_out) = match error.kind() {
+            io::ErrorKind::NotFound => (ErrorKind::NotFound, "\ninstall it (Debian, Ubuntu: apt install llvm-22)"),
+            _ => (ErrorKind::WorkerFailed, ""),
+        };
+        Error::new(kind, format!("cannot run {}: {error}{way_out}", self.assembler.display()))
     }
 
     fn unknown(&self, target: &Target) -> Error {
@@ -152,13 +199,37 @@ impl Source for Spawned {
         Ok(())
     }
 
-    fn encode(&self, _target: &Target, _texts: &[&str]) -> Result<Vec<Encoded>, Error> {
-        Err(Error::new(ErrorKind::NotFound, "not yet"))
+    /// A text that kills the program is found by halving.
+    fn encode(&self, target: &Target, texts: &[&str]) -> Result<Vec<Encoded>, Error> {
+        let mut missing = None;
+        let mut emit = |source: &str| {
+            self.emit(target, source).unwrap_or_else(|error| {
+                missing = (error.kind() == io::ErrorKind::NotFound).then_some(error);
+                Emission::default()
+            })
+        };
+        let encoded = texts.chunks(BATCH_TEXTS).flat_map(|batch| instructions::encode(batch, &mut emit)).collect();
+        missing.map_or(Ok(encoded), |error| Err(self.assembler_failed(&error)))
     }
 
-    fn assemble(&self, _target: &Target, _source: &str) -> Result<Assembly, Error> {
-        Err(Error::new(ErrorKind::NotFound, "not yet"))
+    fn assemble(&self, target: &Target, source: &str) -> Result<Assembly, Error> {
+        let emission = self.emit(target, &directives::understood(target, source));
+        let Emission { object, diagnostics } = emission.map_err(|error| self.assembler_failed(&error))?;
+        Ok(Assembly { object: (!object.is_empty()).then_some(object), diagnostics })
     }
+}
+
+/// Reads `in.s:12:7: error: MESSAGE`; `None` for the other lines.
+fn diagnostic(line: &str) -> Option<Diagnostic> {
+    let (place, message) = line.strip_prefix(SOURCE)?.strip_prefix(':')?.split_once(": ")?;
+    let (line, column) = place.split_once(':')?;
+    let (severity, message) = message.split_once(": ")?;
+    let severity = match severity {
+        "error" => Severity::Error,
+        "warning" => Severity::Warning,
+        _ => Severity::Note,
+    };
+    Some(Diagnostic { severity, line: line.parse().ok()?, column: column.parse().ok()?, message: message.to_owned() })
 }
 
 impl Run {

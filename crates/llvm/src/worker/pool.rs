@@ -148,7 +148,9 @@ impl Source for Pool {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
-            while let Some((i, batch)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, batches.get(i)?))) {
+            while let Some((i, batch)) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, batches.get(i)?)))
+            {
                 done.push((i, self.encode_batch(target, batch)));
             }
             done
@@ -201,7 +203,9 @@ impl Pool {
             });
             match answer {
                 Ok(()) if encoded.len() == texts.len() => return Ok(encoded),
-                Ok(()) => return Err(Error::new(ErrorKind::WorkerFailed, "an LLVM worker did not answer for all texts")),
+                Ok(()) => {
+                    return Err(Error::new(ErrorKind::WorkerFailed, "an LLVM worker did not answer for all texts"));
+                }
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::Lost { .. }) => loan.process = None,
             }

@@ -16,9 +16,12 @@ use crate::encodings::{Encodings, Outcome, Window};
 use crate::library::Library;
 use crate::{Assembly, Error, Target};
 
+/// What a worker may map; LLVM itself and the longest source text take 1 GiB.
+const MEMORY_BYTES: u64 = 8 << 30;
+
 /// Serves until the parent closes the socket.
 pub(super) fn main(library: &Path) -> ! {
-    leave_no_core_file();
+    limit_resources();
     // An error means that the parent is gone; there is nobody to tell.
     let _ = serve(library);
     end()
@@ -138,9 +141,13 @@ fn end() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// A crash here is expected and dealt with: no 200 MB file about it.
-fn leave_no_core_file() {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a live struct of the type that the call reads.
-    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
+/// A crash here is expected and dealt with: no 200 MB file about it. And a text that asks for terabytes
+/// (`.zero 1 << 40`) gets none.
+fn limit_resources() {
+    let limits = [(libc::RLIMIT_CORE, 0), (libc::RLIMIT_AS, MEMORY_BYTES)];
+    for (resource, most) in limits {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: a live struct of the type that the call reads.
+        unsafe { libc::setrlimit(resource, &limit) };
+    }
 }

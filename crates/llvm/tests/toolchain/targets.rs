@@ -27,10 +27,7 @@ pub fn trials(engines: &[Engine]) -> Vec<Trial> {
     for &engine in engines {
         trials.push(Trial::test(format!("nonsense_is_an_unknown_target_{engine:?}"), move || {
             let decoder = engine.open()?;
-            refuses(
-                &decoder,
-                &["gfx999", "gfx94", "gfx600", "gfx705", "", "generic", "r600", "gfx942 ", "gfx1310"],
-            )
+            refuses(&decoder, &["gfx999", "gfx94", "gfx600", "gfx705", "", "generic", "r600", "gfx942 ", "gfx1310"])
         }));
         let old = Trial::test(format!("an_old_llvm_refuses_what_it_does_not_know_{engine:?}"), move || {
             let decoder = engine.open_at(Some(if engine == Engine::Spawned { OLD_TOOL } else { OLD }))?;
@@ -97,6 +94,8 @@ fn branches() -> Outcome {
 fn wave64() -> Outcome {
     let decoder = Engine::InProcess.open()?;
     let v_cmp_eq_u32 = [0x00, 0x03, 0x94, 0x7c];
+    let gfx1100 = Target::new("gfx1100");
+    equal(decoder.name_for(&gfx1100.clone().with_wave64(true))?, decoder.name_for(&gfx1100)?)?;
     for (wave64, mask) in [(false, "vcc_lo"), (true, "vcc")] {
         let listing = decoder.decode(&Target::new("gfx1100").with_wave64(wave64), &v_cmp_eq_u32)?;
         let first = listing.instructions()[0];
