@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn the_prefetch_size_is_calculated() {
         let source = ".amdhsa_inst_pref_size ((instprefsize(b-a)<<4)&1008)>>4\n";
-        let expected = ".amdhsa_inst_pref_size (((((b-a)+128-1)/128)+63-max((((b-a)+128-1)/128),63))<<4)&1008)>>4\n";
+        let expected = ".amdhsa_inst_pref_size ((((((b-a)+128-1)/128)+63-max((((b-a)+128-1)/128),63))<<4)&1008)>>4\n";
         assert_eq!(understood(&Target::new("gfx1100"), source), expected);
     }
 

@@ -52,17 +52,18 @@ fn run(texts: &[&str], emit: &mut dyn FnMut(&str) -> Emission) -> Option<Vec<Enc
     encoded.collect()
 }
 
-/// Notes what the errors say of the texts, and how many that are; `None` when an error belongs to none of them.
+/// Notes what the errors say of the texts, and how many are newly refused; `None` when an error belongs to none of them.
 fn refuse(refusals: &mut [Option<Refusal>], emission: &Emission) -> Option<usize> {
     let errors = emission.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
-    let mut count = 0;
+    let mut new = 0;
     for error in errors {
         // Lines are counted from 1, and the first of each pair is the label's.
         let place = (error.line as usize).checked_sub(2).filter(|line| line % 2 == 0)? / 2;
-        refusals.get_mut(place)?.get_or_insert(Refusal { column: error.column, message: error.message.clone() });
-        count += 1;
+        let slot = refusals.get_mut(place)?;
+        new += usize::from(slot.is_none());
+        slot.get_or_insert(Refusal { column: error.column, message: error.message.clone() });
     }
-    Some(count)
+    Some(new)
 }
 
 fn source(texts: &[&str], refusals: &[Option<Refusal>]) -> String {
@@ -102,4 +103,37 @@ fn misfit(text: &str) -> Option<Refusal> {
 
 fn refusal(message: &str) -> Refusal {
     Refusal { column: 0, message: message.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assembler::Diagnostic;
+
+    #[test]
+    fn what_cannot_be_an_instruction_never_reaches_the_assembler() {
+        for text in
+            ["", ".if 0", "a:", "a :", "a = 1", "s_nop 0\ns_nop 1", "; a", "s_branch coax.at.3", "\"", "/* */ s_nop 0"]
+        {
+            assert!(misfit(text).is_some(), "{text}");
+        }
+        for text in ["s_endpgm", " s_nop 0", "v_mov_b32\tv0, v1 ; a = b", "V_MOV_B32 v0, v1"] {
+            assert!(misfit(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_assembler_that_only_complains_is_asked_so_often_and_no_more() {
+        let mut asked = 0;
+        let mut complain = |_: &str| {
+            asked += 1;
+            Emission {
+                object: Vec::new(),
+                diagnostics: vec![Diagnostic::parse(Severity::Error, "<inline asm>:2:1: no")],
+            }
+        };
+        let encoded = encode(&["s_nop 0", "s_nop 1"], &mut complain);
+        assert!(encoded.iter().all(Result::is_err));
+        assert!(asked < 10, "{asked}");
+    }
 }

@@ -12,8 +12,7 @@ use crate::{Error, ErrorKind};
 /// # Errors
 /// [`ErrorKind::NotFound`] when there is no `ld.lld`, [`ErrorKind::LinkFailed`] with its message when it refuses.
 pub fn link(llvm: Option<&Path>, object: &[u8]) -> Result<Vec<u8>, Error> {
-    let linkers = Search::from_environment(llvm.map(Path::to_owned)).linkers();
-    let linker = linkers.first().ok_or_else(|| {
+    let linker = Search::from_environment(llvm.map(Path::to_owned)).linker().ok_or_else(|| {
         let message = "no ld.lld found beside LLVM, in ROCm, in the system's folders or in $PATH\n\
                        install it (Debian, Ubuntu: apt install lld-22), or name its LLVM with --llvm PATH or $COAX_LLVM";
         Error::new(ErrorKind::NotFound, message)
@@ -25,7 +24,7 @@ pub fn link(llvm: Option<&Path>, object: &[u8]) -> Result<Vec<u8>, Error> {
         let folder = tempfile::tempdir()?;
         let [input, output] = ["in.o", "out.co"].map(|name| folder.path().join(name));
         std::fs::write(&input, object)?;
-        let run = Command::new(linker)
+        let run = Command::new(&linker)
             .args(["-shared", "in.o", "-o", "out.co"])
             .current_dir(folder.path()) // messages name `in.o`, not a folder that is gone
             .stdin(Stdio::null())

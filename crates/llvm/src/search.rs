@@ -80,8 +80,8 @@ impl Search {
         found
     }
 
-    /// The programs `ld.lld`, best first: beside the user's choice, ROCm's, the system's from the newest on, `$PATH`'s.
-    pub fn linkers(&self) -> Vec<PathBuf> {
+    /// The program `ld.lld`: beside the user's choice, ROCm's, the system's newest, or the one in `$PATH`.
+    pub fn linker(&self) -> Option<PathBuf> {
         // The choice may be `/opt/rocm/llvm`, its `bin`, or `/opt/rocm/llvm/lib/libLLVM.so`.
         let explicit = self.explicit.iter().flat_map(|path| path.ancestors().take(3));
         let own = explicit.chain(self.rocm.iter().map(PathBuf::as_path));
@@ -90,7 +90,7 @@ impl Search {
         let path = env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
         let system = TOOL_FOLDERS.iter().flat_map(|pattern| expand(&self.root, pattern)).collect();
         let groups = own.map(|folder| vec![folder]).chain([system, path]);
-        groups.flat_map(|folders| newest_first(&folders, is_linker)).collect()
+        groups.flat_map(|folders| newest_first(&folders, is_linker)).next()
     }
 
     /// The error for when none of the candidates loads; `failures` say why each did not.
@@ -183,6 +183,26 @@ mod tests {
         }
         std::os::unix::fs::symlink(root.join(files[1]), root.join("usr/lib/llvm-14/lib/libLLVM-22.so"))?;
         assert_eq!(search(&root).candidates(), [files[0], files[1], files[3], files[2]].map(|file| root.join(file)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_linker_beside_the_users_llvm_comes_first_and_the_newest_of_the_systems_last() -> std::io::Result<()> {
+        let root = tempfile::tempdir()?;
+        let root = root.path().canonicalize()?;
+        let files = ["mine/bin/ld.lld", "opt/rocm/llvm/bin/ld.lld", "usr/lib/llvm-22/bin/ld.lld", "usr/bin/ld.lld-9"];
+        for file in files.iter().chain(&["mine/lib/libLLVM.so", "mine/bin/ld.lld.bak"]) {
+            fs::create_dir_all(root.join(file).parent().unwrap_or(&root))?;
+            fs::write(root.join(file), "")?;
+        }
+        let choosing = |path: &str| Search { explicit: Some(root.join(path)), ..search(&root) };
+        for choice in ["mine", "mine/bin", "mine/lib/libLLVM.so"] {
+            assert_eq!(choosing(choice).linker(), Some(root.join(files[0])), "{choice}");
+        }
+        for file in files {
+            assert_eq!(choosing("mine").linker(), Some(root.join(file)));
+            fs::remove_file(root.join(file))?;
+        }
         Ok(())
     }
 

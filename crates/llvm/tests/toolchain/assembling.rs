@@ -10,10 +10,13 @@ use libtest_mimic::{Failed, Trial};
 use llvm::{Assembler, Assembly, ErrorKind, Severity, Target};
 use object::{Object, ObjectSection, ObjectSymbol};
 
+use crate::targets::OLD;
 use crate::{Engine, MC, Outcome, files_below};
 
 /// Texts in the repository that `llvm-mc-22` assembles.
 const AT_LEAST: usize = 30;
+/// Debian 12's.
+const OLD_MC: &str = "/usr/lib/llvm-14/bin/llvm-mc";
 /// What LLVM 23 has and LLVM 22 has not.
 const NEWER: &str = "instprefsize(";
 
@@ -25,6 +28,8 @@ pub fn trials(engines: &[Engine]) -> Vec<Trial> {
         trials.push(Trial::test(format!("errors_have_the_places_of_llvm_mc_{engine:?}"), move || places(engine)));
         trials.push(Trial::test(format!("an_unknown_target_is_not_assembled_{engine:?}"), move || unknown(engine)));
     }
+    let old = Trial::test("an_old_llvm_assembles_as_its_own_llvm_mc", old);
+    trials.push(old.with_ignored_flag([OLD, OLD_MC].iter().any(|path| !Path::new(path).exists())));
     trials.into_iter().map(|trial| trial.with_ignored_flag(ignored)).collect()
 }
 
@@ -44,7 +49,7 @@ fn objects(engine: Engine) -> Outcome {
             }
             assembly => assembly?,
         };
-        match (reference(&target, &source)?, &assembly) {
+        match (reference(MC, &target, &source)?, &assembly) {
             (Ok(theirs), Assembly { object: Some(ours), .. }) if theirs == *ours => equal += 1,
             (Ok(_), Assembly { object: Some(_), .. }) => return Err(wrong("another object")),
             (Ok(_), Assembly { diagnostics, .. }) => return Err(wrong(&format!("{diagnostics:?}"))),
@@ -65,8 +70,8 @@ fn objects(engine: Engine) -> Outcome {
     if equal < AT_LEAST { Err(format!("only {equal} compared").into()) } else { Ok(()) }
 }
 
-/// `llvm-mc`'s object, or what it says.
-fn reference(target: &Target, source: &str) -> Result<Result<Vec<u8>, String>, Failed> {
+/// The object of `tool`, an `llvm-mc`, or what it says.
+fn reference(tool: &str, target: &Target, source: &str) -> Result<Result<Vec<u8>, String>, Failed> {
     let spelled = source.lines().find(|line| line.contains(".amdgcn_target")).and_then(|line| line.split('"').nth(1));
     let source = source.replacen(spelled.unwrap_or_default(), &format!("amdgcn-amd-amdhsa--{target}"), 1);
     let folder = tempfile::tempdir()?;
@@ -77,7 +82,7 @@ fn reference(target: &Target, source: &str) -> Result<Result<Vec<u8>, String>, F
         |feature: &str| feature.split_at_checked(feature.len() - 1).map(|(name, sign)| format!("{sign}{name}"));
     let mut features: Vec<String> = id.split(':').skip(1).filter_map(signed).collect();
     features.extend(target.wave64().then(|| "+wavefrontsize64".to_owned()));
-    let output = Command::new(MC)
+    let output = Command::new(tool)
         .args(["--triple=amdgcn-amd-amdhsa", "--filetype=obj", "in.s", "-o", "out.o"])
         .arg(format!("--mcpu={}", target.processor()))
         .arg(format!("--mattr={}", features.join(",")))
@@ -95,7 +100,7 @@ fn places(engine: Engine) -> Outcome {
                   s_cbranch_scc0 70000\n.nonsense\n";
     let target = Target::new("gfx942");
     let Assembly { object, diagnostics } = engine.open()?.assemble(&target, source)?;
-    let Err(said) = reference(&target, source)? else { return Err("llvm-mc assembles it".into()) };
+    let Err(said) = reference(MC, &target, source)? else { return Err("llvm-mc assembles it".into()) };
     let found: String = diagnostics.iter().map(|diagnostic| format!("in.s:{diagnostic}\n")).collect();
     let expected: String = said.lines().filter(|line| line.starts_with("in.s")).flat_map(|line| [line, "\n"]).collect();
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
@@ -103,6 +108,18 @@ fn places(engine: Engine) -> Outcome {
         None if found == expected && errors == 3 => Ok(()),
         _ => Err(format!("an object: {}, found\n{found}expected\n{expected}", object.is_some()).into()),
     }
+}
+
+/// It fills `.text` in another way.
+fn old() -> Outcome {
+    let source = ".globl k\n.p2align 8\nk:\ns_nop 0\n.warning \"kept\"\ns_endpgm\n.section .rodata,\"a\"\n.p2align 6\n\
+                  .amdhsa_kernel k\n.amdhsa_next_free_vgpr 4\n.amdhsa_next_free_sgpr 4\n.amdhsa_accum_offset 4\n\
+                  .end_amdhsa_kernel\n";
+    let target = Target::new("gfx90a");
+    let assembly = Engine::Worker.open_at(Some(OLD))?.assemble(&target, source)?;
+    let Ok(expected) = reference(OLD_MC, &target, source)? else { return Err("llvm-mc refuses it".into()) };
+    let warnings: Vec<&str> = assembly.diagnostics.iter().map(|diagnostic| diagnostic.message.as_str()).collect();
+    if assembly.object == Some(expected) && warnings == ["kept"] { Ok(()) } else { Err(format!("{warnings:?}").into()) }
 }
 
 fn unknown(engine: Engine) -> Outcome {

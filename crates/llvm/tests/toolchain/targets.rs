@@ -8,7 +8,7 @@ use llvm::{Decoder, ErrorKind, Options, State, Target};
 use crate::{Engine, Outcome};
 
 /// Debian 12's, which knows gfx90a and nothing later.
-const OLD: &str = "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1";
+pub const OLD: &str = "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1";
 const OLD_TOOL: &str = "/usr/lib/llvm-14/bin/llvm-objdump";
 /// `s_endpgm` of gfx8 to gfx10, and of gfx11 and later.
 const S_ENDPGM: [[u8; 4]; 2] = [[0, 0, 0x81, 0xbf], [0, 0, 0xb0, 0xbf]];
