@@ -24,6 +24,9 @@ pub trait Encoder: Send + Sync {
     ///
     /// # Errors
     /// As [`Encoder::encode`].
+    ///
+    /// # Panics
+    /// When a listing is one of another target or toolchain.
     fn round_trips(&self, target: &Target, pieces: &[(&[u8], &Listing)]) -> Result<RoundTrips, Error>;
 }
 

@@ -15,30 +15,54 @@ const LABEL: &str = "coax.at.";
 
 /// Encodes `texts` by `emit`, an assembler. A text that spoils those behind it is found by halving.
 pub(crate) fn encode(texts: &[&str], emit: &mut dyn FnMut(&str) -> Emission) -> Vec<Encoded> {
-    if let Some(encoded) = run(texts, emit) {
-        return encoded;
+    match run(texts, emit) {
+        Ok(encoded) => encoded,
+        Err(why) if texts.len() < 2 => vec![Err(why); texts.len()],
+        Err(_) => {
+            let (left, right) = texts.split_at(texts.len() / 2);
+            let mut encoded = encode(left, emit);
+            encoded.extend(encode(right, emit));
+            encoded
+        }
     }
-    if texts.len() < 2 {
-        return vec![Err(refusal("not one instruction")); texts.len()];
-    }
-    let (left, right) = texts.split_at(texts.len() / 2);
-    let mut encoded = encode(left, emit);
-    encoded.extend(encode(right, emit));
-    encoded
 }
 
-/// `None` when something went wrong that no diagnostic gives a line to.
-fn run(texts: &[&str], emit: &mut dyn FnMut(&str) -> Emission) -> Option<Vec<Encoded>> {
+/// An error is one of no text, or of one that nobody knows.
+fn run(texts: &[&str], emit: &mut dyn FnMut(&str) -> Emission) -> Result<Vec<Encoded>, Refusal> {
     let mut refusals: Vec<Option<Refusal>> = texts.iter().map(|text| misfit(text)).collect();
     let mut emission = emit(&source(texts, &refusals));
     // The program `llvm-mc` makes an object only of a source without errors, and tells some errors only then.
     while refuse(&mut refusals, &emission)? > 0 && emission.object.is_empty() {
         emission = emit(&source(texts, &refusals));
     }
-    let object = ElfFile::<FileHeader64<LittleEndian>>::parse(&*emission.object).ok()?;
+    pieces(&emission.object, refusals).ok_or_else(|| refusal("not one instruction"))
+}
+
+/// Notes what the errors say of the texts, and how many are newly refused.
+fn refuse(refusals: &mut [Option<Refusal>], emission: &Emission) -> Result<usize, Refusal> {
+    let errors = emission.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    let mut new = 0;
+    for error in errors {
+        let refusal = Refusal { column: error.column, message: error.message.clone() };
+        // Lines are counted from 1, and the first of each pair is the label's.
+        let place = (error.line as usize).checked_sub(2).filter(|line| line % 2 == 0).map(|line| line / 2);
+        match place.and_then(|place| refusals.get_mut(place)) {
+            Some(slot) => {
+                new += usize::from(slot.is_none());
+                slot.get_or_insert(refusal);
+            }
+            None => return Err(refusal),
+        }
+    }
+    Ok(new)
+}
+
+/// The code between the labels; `None` when it is not understood.
+fn pieces(object: &[u8], mut refusals: Vec<Option<Refusal>>) -> Option<Vec<Encoded>> {
+    let object = ElfFile::<FileHeader64<LittleEndian>>::parse(object).ok()?;
     let section = object.section_by_name(".text")?;
     let code = section.data().ok()?;
-    let labels = labels(&object, texts.len() + 1)?;
+    let labels = labels(&object, refusals.len() + 1)?;
     for (place, _) in section.relocations() {
         let place = labels.partition_point(|label| *label <= place).checked_sub(1)?;
         refusals.get_mut(place)?.get_or_insert_with(|| refusal("it refers to a symbol"));
@@ -50,20 +74,6 @@ fn run(texts: &[&str], emit: &mut dyn FnMut(&str) -> Emission) -> Option<Vec<Enc
         (None, bytes) => Some(Ok(bytes.into())),
     });
     encoded.collect()
-}
-
-/// Notes what the errors say of the texts, and how many are newly refused; `None` when an error belongs to none of them.
-fn refuse(refusals: &mut [Option<Refusal>], emission: &Emission) -> Option<usize> {
-    let errors = emission.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
-    let mut new = 0;
-    for error in errors {
-        // Lines are counted from 1, and the first of each pair is the label's.
-        let place = (error.line as usize).checked_sub(2).filter(|line| line % 2 == 0)? / 2;
-        let slot = refusals.get_mut(place)?;
-        new += usize::from(slot.is_none());
-        slot.get_or_insert(Refusal { column: error.column, message: error.message.clone() });
-    }
-    Some(new)
 }
 
 fn source(texts: &[&str], refusals: &[Option<Refusal>]) -> String {

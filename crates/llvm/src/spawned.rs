@@ -111,13 +111,15 @@ impl Spawned {
             .stderr(std::fs::File::create(&err)?);
         let status = self.wait_for(&mut command, folder.path())?;
         let err = String::from_utf8_lossy(&std::fs::read(err)?).into_owned();
-        let diagnostics: Vec<Diagnostic> = err.lines().filter_map(diagnostic).collect();
-        let explained = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-        match status.success() {
-            true => Ok(Emission { object: std::fs::read(object)?, diagnostics }),
-            false if explained => Ok(Emission { object: Vec::new(), diagnostics }),
-            false => Err(io::Error::other(format!("{status}; {}", err.trim()))),
+        let mut diagnostics: Vec<Diagnostic> = err.lines().filter_map(diagnostic).collect();
+        if status.success() {
+            return Ok(Emission { object: std::fs::read(object)?, diagnostics });
         }
+        if diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error) {
+            let last_words = err.lines().next().unwrap_or_default();
+            diagnostics.push(Diagnostic::of_death(&format!("{status}; {last_words}")));
+        }
+        Ok(Emission { object: Vec::new(), diagnostics })
     }
 
     /// Runs `command` in `folder`, where a core file goes with it, and ends it when it takes too long.
@@ -201,15 +203,15 @@ impl Source for Spawned {
 
     /// A text that kills the program is found by halving.
     fn encode(&self, target: &Target, texts: &[&str]) -> Result<Vec<Encoded>, Error> {
-        let mut missing = None;
+        let mut failure = None;
         let mut emit = |source: &str| {
             self.emit(target, source).unwrap_or_else(|error| {
-                missing = (error.kind() == io::ErrorKind::NotFound).then_some(error);
+                failure = Some(error);
                 Emission::default()
             })
         };
         let encoded = texts.chunks(BATCH_TEXTS).flat_map(|batch| instructions::encode(batch, &mut emit)).collect();
-        missing.map_or(Ok(encoded), |error| Err(self.assembler_failed(&error)))
+        failure.map_or(Ok(encoded), |error| Err(self.assembler_failed(&error)))
     }
 
     fn assemble(&self, target: &Target, source: &str) -> Result<Assembly, Error> {

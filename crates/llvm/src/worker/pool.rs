@@ -12,7 +12,7 @@ use super::process::{Failure, Process};
 use super::protocol::{MAX_SOURCE_BYTES, Reply, Request, Stretch};
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::source::{Learn, Source};
-use crate::{Assembly, Encoded, Error, ErrorKind, Options, Refusal, Target};
+use crate::{Assembly, Diagnostic, Encoded, Error, ErrorKind, Options, Refusal, Target};
 
 /// How much code a worker is given at once: some 9,000 instructions, 10 ms when all are new.
 const BATCH_BYTES: usize = 64 << 10;
@@ -185,7 +185,7 @@ impl Source for Pool {
                 Err(Failure::Lost { why, .. }) => (loan.process, lost) = (None, why),
             }
         }
-        Err(Error::new(ErrorKind::WorkerFailed, format!("LLVM dies while it assembles: {lost}")))
+        Ok(Assembly { object: None, diagnostics: vec![Diagnostic::of_death(&lost)] })
     }
 }
 
