@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::assembler::{Assembly, Diagnostic, Severity};
 use crate::c_api::{
-    Api, CODE_MODEL_DEFAULT, FLAG_BEHAVIOR_ERROR, OBJECT_FILE, OPT_DEFAULT, RELOC_DEFAULT, Ref, SEVERITY_ERROR,
+    Api, CODE_MODEL_DEFAULT, FLAG_BEHAVIOR_ERROR, OBJECT_FILE, OPT_NONE, RELOC_DEFAULT, Ref, SEVERITY_ERROR,
     SEVERITY_WARNING,
 };
 use crate::library::{Library, TargetStrings};
@@ -53,7 +53,7 @@ impl Emitter {
                     strings.triple.as_ptr(),
                     strings.processor.as_ptr(),
                     strings.features.as_ptr(),
-                    OPT_DEFAULT,
+                    OPT_NONE, // there is nothing to optimise, and the passes take 0.5 ms to set up
                     RELOC_DEFAULT,
                     CODE_MODEL_DEFAULT,
                 )

@@ -17,7 +17,7 @@ use crate::{Assembly, Diagnostic, Encoded, Error, ErrorKind, Options, Refusal, T
 /// How much code a worker is given at once: some 9,000 instructions, 10 ms when all are new.
 const BATCH_BYTES: usize = 64 << 10;
 /// How many texts a worker is given at once: enough to make up for starting the assembler, and 25 ms at most.
-const MIN_BATCH_TEXTS: usize = 500;
+const MIN_BATCH_TEXTS: usize = 250;
 const MAX_BATCH_TEXTS: usize = 4000;
 /// What loses its worker so often is to blame.
 const TRIES: u32 = 2;

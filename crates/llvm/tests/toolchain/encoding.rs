@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Failed, Trial};
-use llvm::{Decoder, Encoded, Encoder, Listing, RoundTrip, State, Target};
+use llvm::{Decoder, Encoded, Encoder, Listing, Options, RoundTrip, State, Target};
 use object::{Object, ObjectSection};
 
 use crate::objdump::processor;
@@ -19,7 +19,7 @@ const PHANTOM: u32 = 0x1a02_1108;
 
 pub fn trials(engines: &[Engine]) -> Vec<Trial> {
     let corpus = std::env::var_os("COAX_CORPUS").map(PathBuf::from);
-    let mut trials = Vec::new();
+    let mut trials = vec![Trial::test("workers_do_not_change_what_is_encoded", workers)];
     for &engine in engines {
         let corpus = corpus.clone();
         let mut add = |name: &str, test: fn(Engine) -> Outcome| {
@@ -137,6 +137,20 @@ fn wrong_texts(engine: Engine) -> Outcome {
         return Ok(());
     }
     Err(format!("{first:x?}, {last:x?}").into())
+}
+
+/// Batches are cut where the number of workers says.
+fn workers() -> Outcome {
+    let texts =
+        (0..5000).map(|i| if i % 7 == 0 { format!("s_nop s{i}") } else { format!("s_mov_b32 s{}, {i}", i % 200) });
+    let texts: Vec<String> = texts.collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let encode = |workers| -> Result<Vec<Encoded>, llvm::Error> {
+        llvm::open(&Options { workers, ..Options::default() })?.encode(&Target::new("gfx942"), &texts)
+    };
+    let alone = encode(1)?;
+    let refused = alone.iter().filter(|encoded| encoded.is_err()).count();
+    if refused < 700 || alone != encode(4)? { Err(format!("{refused} refused").into()) } else { Ok(()) }
 }
 
 /// The instructions of real kernels that do not survive, with a reason each.
