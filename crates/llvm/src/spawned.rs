@@ -5,32 +5,31 @@
 //! The code is wrapped into the smallest ELF file that the program reads. It prints address and words of every
 //! instruction, so that nothing is guessed; what it printed before it died of a word is complete up to that word.
 
+mod mc;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::emitter::Emission;
+use mc::Mc;
+
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::probe::family_word;
 use crate::source::{Learn, Source};
 use crate::target::TRIPLE;
-use crate::{Assembly, Diagnostic, Encoded, Error, ErrorKind, Severity, Target, directives, instructions};
+use crate::{Assembly, Encoded, Error, ErrorKind, Target};
 
 /// How much code one process is given: starting it takes as long as decoding that much.
 const BATCH_BYTES: usize = 64 << 10;
-/// How many texts one process is given: it starts in the time of some of them.
-const BATCH_TEXTS: usize = 4000;
-/// The name of a source text, with which diagnostics begin.
-const SOURCE: &str = "in.s";
 /// What LLVM's tools write to standard error about a processor that they do not know.
 const UNKNOWN_PROCESSOR: &str = "is not a recognized processor";
 
 /// See the module.
 pub(crate) struct Spawned {
     tool: PathBuf,
-    assembler: PathBuf,
+    mc: Mc,
     version: String,
     timeout: Duration,
 }
@@ -66,13 +65,8 @@ impl Spawned {
         }
         let version =
             output.lines().find_map(|line| line.split_once("LLVM version ")).map_or("", |(_, version)| version);
-        let assembler = tool.file_name().unwrap_or_default().to_string_lossy().replacen("llvm-objdump", "llvm-mc", 1);
-        Ok(Spawned {
-            tool: tool.to_owned(),
-            assembler: tool.with_file_name(assembler),
-            version: version.trim().to_owned(),
-            timeout,
-        })
+        let (mc, version) = (Mc::beside(tool, timeout), version.trim().to_owned());
+        Ok(Spawned { tool: tool.to_owned(), mc, version, timeout })
     }
 
     /// Disassembles what starts before `stop` in `code`.
@@ -90,64 +84,15 @@ impl Spawned {
             .arg(&object)
             .stdout(std::fs::File::create(&out)?)
             .stderr(std::fs::File::create(&err)?);
-        let status = self.wait_for(&mut command, folder.path())?;
+        let status = run_within(self.timeout, folder.path(), &mut command)?;
         let out = std::fs::read_to_string(out)?;
         let whole_lines = out.rsplit_once('\n').map_or("", |(lines, _)| lines);
         let lines = whole_lines.lines().filter_map(Line::parse).collect();
         Ok(Run { status, lines, stderr: String::from_utf8_lossy(&std::fs::read(err)?).into_owned() })
     }
 
-    /// Assembles `source` as it is.
-    fn emit(&self, target: &Target, source: &str) -> io::Result<Emission> {
-        let folder = tempfile::tempdir()?;
-        std::fs::write(folder.path().join(SOURCE), source)?;
-        let [object, err] = ["out.o", "err"].map(|name| folder.path().join(name));
-        let mut command = Command::new(&self.assembler);
-        command
-            .arg(format!("--triple={TRIPLE}"))
-            .arg(format!("--mcpu={}", target.processor()))
-            .arg(format!("--mattr={}", target.feature_string()))
-            .args(["--filetype=obj", "-o", "out.o", SOURCE])
-            .stderr(std::fs::File::create(&err)?);
-        let status = self.wait_for(&mut command, folder.path())?;
-        let err = String::from_utf8_lossy(&std::fs::read(err)?).into_owned();
-        let mut diagnostics: Vec<Diagnostic> = err.lines().filter_map(diagnostic).collect();
-        if status.success() {
-            return Ok(Emission { object: std::fs::read(object)?, diagnostics });
-        }
-        if diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error) {
-            let last_words = err.lines().next().unwrap_or_default();
-            diagnostics.push(Diagnostic::of_death(&format!("{status}; {last_words}")));
-        }
-        Ok(Emission { object: Vec::new(), diagnostics })
-    }
-
-    /// Runs `command` in `folder`, where a core file goes with it, and ends it when it takes too long.
-    fn wait_for(&self, command: &mut Command, folder: &Path) -> io::Result<ExitStatus> {
-        let mut child = command.current_dir(folder).stdin(Stdio::null()).spawn()?;
-        let deadline = Instant::now() + self.timeout;
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(status);
-            }
-            if Instant::now() > deadline {
-                child.kill()?;
-                return child.wait();
-            }
-            sleep(Duration::from_millis(1));
-        }
-    }
-
     fn failed(&self, error: &io::Error) -> Error {
         Error::new(ErrorKind::WorkerFailed, format!("cannot run {}: {error}", self.tool.display()))
-    }
-
-    fn assembler_failed(&self, error: &io::Error) -> Error {
-        let (kind, way_out) = match error.kind() {
-            io::ErrorKind::NotFound => (ErrorKind::NotFound, "\ninstall it (Debian, Ubuntu: apt install llvm-22)"),
-            _ => (ErrorKind::WorkerFailed, ""),
-        };
-        Error::new(kind, format!("cannot run {}: {error}{way_out}", self.assembler.display()))
     }
 
     fn unknown(&self, target: &Target) -> Error {
@@ -201,37 +146,29 @@ impl Source for Spawned {
         Ok(())
     }
 
-    /// A text that kills the program is found by halving.
     fn encode(&self, target: &Target, texts: &[&str]) -> Result<Vec<Encoded>, Error> {
-        let mut failure = None;
-        let mut emit = |source: &str| {
-            self.emit(target, source).unwrap_or_else(|error| {
-                failure = Some(error);
-                Emission::default()
-            })
-        };
-        let encoded = texts.chunks(BATCH_TEXTS).flat_map(|batch| instructions::encode(batch, &mut emit)).collect();
-        failure.map_or(Ok(encoded), |error| Err(self.assembler_failed(&error)))
+        self.mc.encode(target, texts)
     }
 
     fn assemble(&self, target: &Target, source: &str) -> Result<Assembly, Error> {
-        let emission = self.emit(target, &directives::understood(target, source));
-        let Emission { object, diagnostics } = emission.map_err(|error| self.assembler_failed(&error))?;
-        Ok(Assembly { object: (!object.is_empty()).then_some(object), diagnostics })
+        self.mc.assemble(target, source)
     }
 }
 
-/// Reads `in.s:12:7: error: MESSAGE`; `None` for the other lines.
-fn diagnostic(line: &str) -> Option<Diagnostic> {
-    let (place, message) = line.strip_prefix(SOURCE)?.strip_prefix(':')?.split_once(": ")?;
-    let (line, column) = place.split_once(':')?;
-    let (severity, message) = message.split_once(": ")?;
-    let severity = match severity {
-        "error" => Severity::Error,
-        "warning" => Severity::Warning,
-        _ => Severity::Note,
-    };
-    Some(Diagnostic { severity, line: line.parse().ok()?, column: column.parse().ok()?, message: message.to_owned() })
+/// Runs `command` in `folder`, where a core file goes with it, and ends it when it takes too long.
+fn run_within(timeout: Duration, folder: &Path, command: &mut Command) -> io::Result<ExitStatus> {
+    let mut child = command.current_dir(folder).stdin(Stdio::null()).spawn()?;
+    let deadline = Instant::now() + timeout;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if Instant::now() > deadline {
+            child.kill()?;
+            return child.wait();
+        }
+        sleep(Duration::from_millis(1));
+    }
 }
 
 impl Run {

@@ -298,6 +298,26 @@ mod tests {
     }
 
     #[test]
+    fn texts_and_what_they_become_arrive_as_they_were_sent() -> io::Result<()> {
+        let (target, mut wire) = (Target::new("gfx942"), Vec::new());
+        Request::Encode { target: &target, texts: &["s_nop 0", ""] }.write(&mut wire)?;
+        let OwnedRequest::Encode { texts, .. } = OwnedRequest::read(&mut wire.as_slice())? else {
+            return Err(malformed());
+        };
+        assert_eq!(texts, ["s_nop 0", ""]);
+
+        let refusal = Refusal { column: 7, message: "no".into() };
+        let diagnostic = Diagnostic { severity: Severity::Warning, line: 1, column: 2, message: "hey".into() };
+        let mut wire = Vec::new();
+        Reply::Encoded(Err(refusal.clone())).write(&mut wire)?;
+        Reply::Diagnosed(diagnostic.clone()).write(&mut wire)?;
+        let mut wire = wire.as_slice();
+        assert!(matches!(Reply::parse(&read_frame(&mut wire)?)?, Reply::Encoded(Err(found)) if found == refusal));
+        assert!(matches!(Reply::parse(&read_frame(&mut wire)?)?, Reply::Diagnosed(found) if found == diagnostic));
+        Ok(())
+    }
+
+    #[test]
     fn a_damaged_reply_is_an_error() -> io::Result<()> {
         let mut wire = Vec::new();
         Reply::Learnt(8, Outcome::Decoded { words: 2, text: "s_nop 0" }).write(&mut wire)?;
