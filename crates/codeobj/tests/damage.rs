@@ -142,6 +142,22 @@ fn metadata_notes_are_damaged_without_a_panic() {
 }
 
 #[test]
+fn a_cut_file_says_where_it_should_end() {
+    let bytes = support::bytes("code-objects/vector_add.gfx942.hsaco");
+    let error = CodeObject::parse(&bytes[..4000]).expect_err("cut");
+    let expected = "the file is cut or its header damaged: it has 4000 bytes (0xfa0), but the section header table ends \
+                    at 0x14b8, as stated";
+    assert_eq!((error.message.as_str(), error.place), (expected, Place::File(40)));
+    // Without a section header table, the program headers are the first to miss.
+    let mut stripped = bytes[..100].to_vec();
+    stripped[40..48].fill(0);
+    stripped[60..62].fill(0);
+    let error = CodeObject::parse(&stripped).expect_err("cut");
+    assert!(error.message.contains("100 bytes (0x64), but the program header table ends at 0x"), "{error}");
+    assert_eq!(error.place, Place::File(32));
+}
+
+#[test]
 fn other_files_are_said_by_name() {
     let message = |bytes: &[u8]| CodeObject::parse(bytes).expect_err("no code object").message;
     assert_eq!(message(b"\t.text\n"), "this is a text, expected an ELF file");
