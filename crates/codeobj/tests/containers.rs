@@ -3,7 +3,8 @@
 mod support;
 
 use codeobj::container::{self, Kind, Member};
-use codeobj::{CodeObject, ErrorKind};
+use codeobj::{CodeObject, ErrorKind, Place};
+use md5::Digest;
 use std::io::Write;
 use support::bytes;
 
@@ -194,6 +195,21 @@ fn compressed_content_is_held_to_its_stated_size() {
     }
 }
 
+#[test]
+fn compressed_content_is_held_to_its_hash() {
+    let v1 = [0, 1].map(|method| ccob_v1(&bytes("fatbin/multi_plain.hipfb"), method));
+    let v2_and_v3 = ["fatbin/single_ccob_v2.hipfb", "fatbin/single_ccob_v3.hipfb"].map(bytes);
+    for (file, hash_at) in v1.iter().chain(&v2_and_v3).zip([12, 12, 16, 24]) {
+        container::open(file).expect("listed").entries[0].load().unwrap_or_else(|error| panic!("{error}"));
+        let mut changed = file.clone();
+        changed[hash_at + 7] ^= 1;
+        let error = container::open(&changed).expect("listed").entries[0].load().map(drop).expect_err("refused");
+        assert_eq!((error.kind, error.place.clone()), (ErrorKind::Malformed, Place::File(hash_at as u64)));
+        let shown = |file: &[u8]| file[hash_at..hash_at + 8].iter().map(|b| format!("{b:02x}")).collect::<String>();
+        assert!(error.message.contains(&shown(&changed)) && error.message.contains(&shown(file)), "{error}");
+    }
+}
+
 fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let header = 32 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
     let mut file = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
@@ -212,7 +228,7 @@ fn ccob_v1(content: &[u8], method: u16) -> Vec<u8> {
     let mut file = b"CCOB\x01\x00".to_vec();
     file.extend(method.to_le_bytes());
     file.extend((content.len() as u32).to_le_bytes());
-    file.extend([0; 8]);
+    file.extend(&md5::Md5::digest(content)[..8]);
     if method == 0 {
         let mut encoder = flate2::write::ZlibEncoder::new(&mut file, flate2::Compression::fast());
         encoder.write_all(content).and_then(|()| encoder.finish().map(drop)).expect("compressed");
