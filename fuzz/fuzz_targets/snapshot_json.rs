@@ -6,7 +6,7 @@ use resources::Snapshot;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(snapshot) = Snapshot::from_json(bytes) {
-        let written = serde_json::to_vec(&snapshot.to_json()).expect("a snapshot can be written");
+        let written = serde_json::to_vec(&snapshot).expect("a snapshot can be written");
         assert_eq!(Ok(snapshot), Snapshot::from_json(&written));
     }
 });
