@@ -3,8 +3,10 @@
 
 mod capture;
 mod diff;
+mod edited;
 mod inputs;
 mod report;
+mod roundtrip;
 mod show;
 mod summarize;
 
@@ -29,6 +31,7 @@ enum Command {
     Diff(diff::Opts),
     Show(show::Opts),
     Capture(capture::Opts),
+    Roundtrip(roundtrip::Opts),
 }
 
 /// Reads argv and runs the command. A usage error exits with 2.
@@ -38,5 +41,6 @@ pub fn run() -> ExitCode {
         Command::Diff(opts) => opts.run(),
         Command::Show(opts) => opts.run(),
         Command::Capture(opts) => opts.run(),
+        Command::Roundtrip(opts) => opts.run(),
     }
 }

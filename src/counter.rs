@@ -69,8 +69,7 @@ impl InstructionCounter for LlvmCounter {
         match first {
             None => Ok(sites),
             Some(offset) => {
-                let llvm =
-                    decoder.name_for(&self.target(target, wave_size)?).unwrap_or_else(|_| decoder.describe());
+                let llvm = decoder.name_for(&self.target(target, wave_size)?).unwrap_or_else(|_| decoder.describe());
                 Err(format!("{undecoded} words are no instructions to {llvm}, the first at entry+{offset:#x}"))
             }
         }

@@ -7,11 +7,13 @@ mod checks;
 mod code;
 mod entry;
 mod kernel;
+mod named;
 mod symbols;
 
 pub use crate::elf::Section;
 pub use code::{CodeRange, Function};
 pub use kernel::{Kernel, PlacedDescriptor};
+pub use named::{Binding, NamedSymbol, SymbolKind, Visibility};
 
 use self::code::Bodies;
 use self::entry::Entries;
@@ -130,8 +132,11 @@ fn machine_name(machine: u16) -> String {
     }
 }
 
+fn is_metadata(note: &Note<'_>) -> bool {
+    note.owner == b"AMDGPU" && note.note_type == NT_AMDGPU_METADATA
+}
+
 fn read_metadata(file: &Elf<'_>, detail: Detail, problems: &mut Vec<String>) -> Result<Option<Metadata>> {
-    let is_metadata = |note: &Note<'_>| note.owner == b"AMDGPU" && note.note_type == NT_AMDGPU_METADATA;
     let in_sections = file.section_notes()?;
     let notes = if in_sections.iter().any(is_metadata) { in_sections } else { file.segment_notes()? };
     if let Some(old) = notes.iter().find(|note| note.owner == b"AMD" && note.note_type == NT_AMD_HSA_METADATA) {

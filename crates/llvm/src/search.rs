@@ -84,7 +84,8 @@ impl Search {
     pub fn linkers(&self) -> Vec<PathBuf> {
         let explicit = self.explicit.iter().flat_map(|path| path.ancestors().take(3));
         let own = explicit.chain(self.rocm.iter().map(PathBuf::as_path));
-        let own: Vec<PathBuf> = own.flat_map(|folder| [folder.join("bin"), folder.join("llvm/bin"), folder.into()]).collect();
+        let own: Vec<PathBuf> =
+            own.flat_map(|folder| [folder.join("bin"), folder.join("llvm/bin"), folder.into()]).collect();
         let system: Vec<PathBuf> = TOOL_FOLDERS.iter().flat_map(|pattern| expand(&self.root, pattern)).collect();
         let path: Vec<PathBuf> = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect();
         let found = own.iter().map(slice::from_ref).chain([&*system, &*path]);

@@ -27,10 +27,7 @@ pub fn trials(engines: &[Engine]) -> Vec<Trial> {
     for &engine in engines {
         trials.push(Trial::test(format!("nonsense_is_an_unknown_target_{engine:?}"), move || {
             let decoder = engine.open()?;
-            refuses(
-                &decoder,
-                &["gfx999", "gfx94", "gfx600", "gfx705", "", "generic", "r600", "gfx942 ", "gfx1310"],
-            )
+            refuses(&decoder, &["gfx999", "gfx94", "gfx600", "gfx705", "", "generic", "r600", "gfx942 ", "gfx1310"])
         }));
         let old = Trial::test(format!("an_old_llvm_refuses_what_it_does_not_know_{engine:?}"), move || {
             let decoder = engine.open_at(Some(if engine == Engine::Spawned { OLD_TOOL } else { OLD }))?;

@@ -1,0 +1,181 @@
+//! New code in the place of the old: [`Plan::new`] assembles a text and compares its layout with the reference's,
+//! [`Plan::in_place`] writes it into a copy of the file, every other byte kept.
+//!
+//! Entries never move. Where the code of a kernel or function became shorter, `s_nop 0` fills up to the next entry; where
+//! it became longer, the plan has no room for it.
+
+use llvm::Toolchain;
+
+use crate::assemble::{self, Assembled, Pins, Section};
+use crate::error::{Error, ErrorKind, Message, Result};
+use crate::object::{CodeSection, Object, Span};
+use crate::source::Source;
+
+/// What a text does to a reference's code.
+pub struct Plan<'a> {
+    toolchain: &'a Toolchain,
+    object: &'a Object<'a>,
+    source: &'a Source<'a>,
+    assembled: Assembled,
+    /// One per section of the text that has code.
+    pub sections: Vec<SectionPlan<'a>>,
+    /// What does not stop the patch.
+    pub warnings: Vec<Message>,
+}
+
+/// What a text does to one section.
+pub struct SectionPlan<'a> {
+    /// The reference's.
+    pub section: &'a CodeSection,
+    /// Bytes of the new code, before padding.
+    pub new_size: u32,
+    /// The spans of the reference, in order, with the bytes of each one's new code.
+    pub spans: Vec<(&'a Span, u32)>,
+    /// Its place in the assembled text.
+    at: usize,
+}
+
+/// `s_nop 0` that was put behind the code of a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Padding {
+    /// The kernel or function.
+    pub span: String,
+    /// In bytes.
+    pub bytes: u32,
+}
+
+/// A patched code object.
+pub struct Patched {
+    /// The whole file.
+    pub bytes: Vec<u8>,
+    /// What was filled up.
+    pub padding: Vec<Padding>,
+}
+
+impl<'a> Plan<'a> {
+    /// Assembles `source` against `object`.
+    ///
+    /// # Errors
+    /// As [`assemble::assemble`]; a text for another target, or with other sections or functions than the reference.
+    pub fn new(toolchain: &'a Toolchain, object: &'a Object<'a>, source: &'a Source<'a>) -> Result<Self> {
+        check_target(object, source)?;
+        let assembled = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
+        let mut sections = Vec::new();
+        for (at, section) in assembled.sections.iter().enumerate().filter(|(_, section)| !section.bytes.is_empty()) {
+            sections.push(SectionPlan::new(object, section, at)?);
+        }
+        if sections.is_empty() {
+            return Err(Error::input("the text has no code"));
+        }
+        let mut plan = Plan { toolchain, object, source, assembled, sections, warnings: Vec::new() };
+        plan.warn_of_drift();
+        Ok(plan)
+    }
+
+    /// Whether the code has the size that it had.
+    pub fn same_size(&self) -> bool {
+        self.sections.iter().all(|plan| plan.new_size as usize == plan.section.file_range.len())
+    }
+
+    /// The reference with the new code.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Larger`] when a span's new code is larger than the old.
+    pub fn in_place(&self) -> Result<Patched> {
+        let over: u32 = self.sections.iter().flat_map(|plan| &plan.spans).map(|(span, size)| excess(span, *size)).sum();
+        if over > 0 {
+            let message = Message::new("new code is larger than original — cannot patch in place").help(format!(
+                "it is {over} bytes too large: use --grow, or take {} `s_nop 0` or other instructions out",
+                over / 4
+            ));
+            return Err(Error { kind: ErrorKind::Larger, ..Error::from(message) });
+        }
+        let mut padding = Vec::new();
+        for plan in &self.sections {
+            let short = plan.spans.iter().filter(|(span, size)| *size < span.range.len() as u32);
+            padding.extend(short.map(|(span, size)| Padding {
+                span: if span.name.is_empty() { plan.section.name.clone() } else { span.name.clone() },
+                bytes: span.range.len() as u32 - size,
+            }));
+        }
+        let padded = if padding.is_empty() { None } else { Some(self.padded()?) };
+        let assembled = padded.as_ref().unwrap_or(&self.assembled);
+        let mut bytes = self.object.bytes.to_vec();
+        for plan in &self.sections {
+            let code = &assembled.sections[plan.at].bytes;
+            let place = &mut bytes[plan.section.file_range.clone()];
+            if code.len() != place.len() {
+                let (new, old) = (code.len(), place.len());
+                return Err(Error::input(format!("padding gave {new} bytes of code in place of {old}")));
+            }
+            place.copy_from_slice(code);
+        }
+        Ok(Patched { bytes, padding })
+    }
+
+    /// Assembled again with every entry where the reference has it.
+    fn padded(&self) -> Result<Assembled> {
+        let mut pins = Pins::default();
+        for plan in &self.sections {
+            let starts = plan.spans.iter().filter(|(span, _)| !span.name.is_empty());
+            pins.labels.extend(starts.map(|(span, _)| (span.name.clone(), span.range.start)));
+            pins.sizes.insert(plan.section.name.clone(), plan.section.file_range.len() as u32);
+        }
+        assemble::assemble(self.toolchain, &self.object.target, self.source, &pins)
+    }
+
+    fn warn_of_drift(&mut self) {
+        let Some(written_for) = self.source.reference else { return };
+        let own = crate::reference::sha256(self.object.bytes);
+        if written_for != own {
+            let message = format!("the text was made of another reference: sha256 {written_for}, this one has {own}");
+            self.warnings.push(Message::new(message).help("disassemble this reference again if that was not meant"));
+        }
+    }
+}
+
+impl<'a> SectionPlan<'a> {
+    fn new(object: &'a Object<'a>, section: &Section, at: usize) -> Result<Self> {
+        let found = object.sections.iter().filter(|own| own.name == section.name);
+        let own = match found.collect::<Vec<_>>()[..] {
+            [only] => only,
+            [] => return Err(Error::input(format!("the reference has no code in a section `{}`", section.name))),
+            _ => return Err(Error::input(format!("the reference has several sections `{}`", section.name))),
+        };
+        let mut starts = Vec::with_capacity(own.spans.len() + 1);
+        for (number, span) in own.spans.iter().enumerate() {
+            match section.label(&span.name) {
+                _ if number == 0 => starts.push(0), // also of a text without labels
+                Some(offset) => starts.push(offset),
+                None => {
+                    let message =
+                        format!("the text has no label `{}`, where the reference has that function", span.name);
+                    return Err(Error::input(message));
+                }
+            }
+        }
+        starts.push(section.bytes.len() as u32);
+        if !starts.is_sorted() {
+            return Err(Error::input("the text has its functions in another order than the reference"));
+        }
+        let sizes = starts.windows(2).map(|ends| ends[1] - ends[0]);
+        let spans = own.spans.iter().zip(sizes).collect();
+        Ok(SectionPlan { section: own, new_size: section.bytes.len() as u32, spans, at })
+    }
+}
+
+/// Bytes by which a span's new code is larger than the old.
+fn excess(span: &Span, size: u32) -> u32 {
+    size.saturating_sub(span.range.end - span.range.start)
+}
+
+fn check_target(object: &Object<'_>, source: &Source<'_>) -> Result<()> {
+    let Some(named) = assemble::target_of(source)? else { return Ok(()) };
+    let wanted = object.target.clone().with_wave64(false).to_string();
+    let named = named.with_wave64(false).to_string();
+    if wanted != named {
+        let line = source.target.map_or(0, |(line, _)| line);
+        return Err(Error::line(line, format!("the text is for {named}, the reference for {wanted}")));
+    }
+    Ok(())
+}
