@@ -3,6 +3,7 @@
 
 mod capture;
 mod diff;
+mod disasm;
 mod edited;
 mod inputs;
 mod report;
@@ -31,6 +32,7 @@ enum Command {
     Diff(diff::Opts),
     Show(show::Opts),
     Capture(capture::Opts),
+    Disasm(disasm::Opts),
     Roundtrip(roundtrip::Opts),
 }
 
@@ -41,6 +43,7 @@ pub fn run() -> ExitCode {
         Command::Diff(opts) => opts.run(),
         Command::Show(opts) => opts.run(),
         Command::Capture(opts) => opts.run(),
+        Command::Disasm(opts) => opts.run(),
         Command::Roundtrip(opts) => opts.run(),
     }
 }

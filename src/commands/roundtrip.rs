@@ -12,6 +12,7 @@ use rewrite::Object;
 use rewrite::disasm::{Counts, Options};
 use rewrite::roundtrip::{Checked, Decoded, RoundTrip};
 
+use super::disasm;
 use super::edited::{exit_of, say_error};
 use crate::output;
 use crate::progress::Progress;
@@ -94,7 +95,7 @@ impl Summary {
         match &trip.identical {
             Ok(()) => {
                 self.identical += 1;
-                (!quiet).then(|| format!("BYTE-IDENTICAL {}: {}\n", outcome.name, counted(&trip.counts)))
+                (!quiet).then(|| format!("BYTE-IDENTICAL {}: {}\n", outcome.name, disasm::summary(&trip.counts)))
             }
             Err(place) => {
                 self.differing += 1;
@@ -105,7 +106,7 @@ impl Summary {
 
     fn conclude(&self, problems: bool) -> ExitCode {
         let all = self.identical + self.differing;
-        let mut text = format!("{} in {} bytes of code\n", counted(&self.counts), self.code_bytes);
+        let mut text = format!("{} in {} bytes of code\n", disasm::summary(&self.counts), self.code_bytes);
         for (reason, count) in &self.counts.words {
             text += &format!("  {count} as .long: {}\n", reason.describe());
         }
@@ -120,18 +121,6 @@ impl Summary {
             Err(_) => ExitCode::from(2),
         }
     }
-}
-
-fn counted(counts: &Counts) -> String {
-    let mut text = format!("{} instructions", counts.instructions);
-    for (count, what) in
-        [(counts.hints, "with a hint"), (counts.all_words(), "as .long"), (counts.untrusted, "untrusted")]
-    {
-        if count > 0 {
-            text += &format!(", {count} {what}");
-        }
-    }
-    text
 }
 
 /// Every file of the inputs, sorted below each, and the inputs that are not there.

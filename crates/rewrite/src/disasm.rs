@@ -15,13 +15,16 @@ mod symbols;
 use std::collections::BTreeMap;
 
 use codeobj::code_object::ObjectKind;
+use llvm::Toolchain;
 
+use crate::assemble::{self, Pins};
 use crate::code::Code;
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::identity::{Identities, Reason};
 use crate::object::Object;
 use crate::reference;
+use crate::source::Source;
 
 /// What is written.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +95,38 @@ pub fn write(
         facts.write(&mut text);
     }
     Ok(Disassembly { text, counts })
+}
+
+/// Decodes, checks and writes one code object.
+///
+/// # Errors
+/// As [`Code::decode`] and [`write`].
+pub fn disassemble(toolchain: &Toolchain, object: &Object<'_>, options: Options) -> Result<Disassembly> {
+    let codes = object.sections.iter().map(|section| Code::decode(toolchain, object, section));
+    let codes = codes.collect::<Result<Vec<_>>>()?;
+    let identities = Identities::check(toolchain, &object.target, &codes)?;
+    let facts = Facts::of(toolchain, object)?;
+    write(object, &codes, &identities, Some(&facts), options)
+}
+
+/// Assembles `text`, which was made of `object`, and says where the code, a descriptor or the metadata that come of it
+/// differ; none when they do not.
+///
+/// # Errors
+/// As [`assemble::assemble`].
+pub fn check(toolchain: &Toolchain, object: &Object<'_>, text: &str) -> Result<Option<String>> {
+    let source = Source::read(text);
+    let assembled = assemble::assemble(toolchain, &object.target, &source, &Pins::default())?;
+    for section in &object.sections {
+        let own = object.code(section);
+        let other = assembled.sections.iter().find(|other| other.name == section.name);
+        let other = other.map_or(&[][..], |other| &other.bytes);
+        if own != other {
+            let at = own.iter().zip(other).position(|(a, b)| a != b).unwrap_or(own.len().min(other.len()));
+            return Ok(Some(format!("{}+{at:#x}", section.name)));
+        }
+    }
+    Ok(None)
 }
 
 fn header(object: &Object<'_>, text: &mut String) {
