@@ -6,6 +6,7 @@ mod diff;
 mod disasm;
 mod edited;
 mod inputs;
+mod patch;
 mod report;
 mod roundtrip;
 mod show;
@@ -33,6 +34,7 @@ enum Command {
     Show(show::Opts),
     Capture(capture::Opts),
     Disasm(disasm::Opts),
+    Patch(patch::Opts),
     Roundtrip(roundtrip::Opts),
 }
 
@@ -44,6 +46,7 @@ pub fn run() -> ExitCode {
         Command::Show(opts) => opts.run(),
         Command::Capture(opts) => opts.run(),
         Command::Disasm(opts) => opts.run(),
+        Command::Patch(opts) => opts.run(),
         Command::Roundtrip(opts) => opts.run(),
     }
 }

@@ -74,9 +74,8 @@ pub fn finish(page: &str, exit: u8) -> Result<ExitCode, Error> {
 
 /// Says every message of an error on stderr; `text` is the name and content of the assembly text that lines refer to.
 pub fn say_error(error: &Error, text: Option<(&Path, &str)>) {
-    for message in &error.messages {
-        output::stderr(&format!("error: {}", shown(message, text)));
-    }
+    let messages: Vec<String> = error.messages.iter().map(|message| shown(message, text)).collect();
+    output::list("error", &messages);
 }
 
 /// A message with the line that it is about below it.

@@ -10,7 +10,7 @@
 //! ```
 
 mod instructions;
-mod symbols;
+pub(crate) mod symbols;
 
 use std::collections::BTreeMap;
 

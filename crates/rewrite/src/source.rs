@@ -166,6 +166,7 @@ impl<'a> Reader<'a> {
     }
 
     fn directive(&mut self, number: u32, name: &'a str, arguments: &'a str, behind: usize) {
+        let is_code = self.current.is_none_or(|at| at < self.source.sections.len());
         match name {
             ".text" if arguments.is_empty() => self.section(".text".into()),
             ".section" => self.section_of(number, arguments),
@@ -175,6 +176,7 @@ impl<'a> Reader<'a> {
             }
             ".amdhsa_kernel" => self.block = Some((Some(arguments), number, behind)),
             ".amdgpu_metadata" => self.block = Some((None, number, behind)),
+            ".long" | ".byte" | ".fill" | ".p2align" if !is_code => {}
             ".long" | ".4byte" | ".int" => self.data(number, arguments, 4),
             ".byte" => self.data(number, arguments, 1),
             ".fill" => self.fill(number, arguments),
@@ -195,6 +197,7 @@ impl<'a> Reader<'a> {
             | ".addrsig_sym"
             | ".amdhsa_code_object_version"
             | ".file" => {}
+            _ if !is_code => {}
             _ => self.beyond(number),
         }
     }
