@@ -9,16 +9,19 @@ use llvm::{Isolation, Toolchain};
 pub struct Llvm {
     /// LLVM's shared library, or the folder of one [default: $COAX_LLVM, then a search]
     #[arg(long = "llvm", value_name = "PATH")]
-    pub path: Option<PathBuf>,
+    path: Option<PathBuf>,
 }
 
 impl Llvm {
+    /// What the user chose, if anything.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.path.clone().or_else(|| llvm::Options::default().path)
+    }
+
     /// Finds and opens it.
     pub fn open(&self) -> Result<Toolchain, rewrite::Error> {
-        let defaults = llvm::Options::default();
-        let path = self.path.clone().or_else(|| defaults.path.clone());
         // Until workers encode: see `Isolation`.
         let isolation = Isolation::InProcess;
-        Ok(llvm::open(&llvm::Options { path, isolation, ..defaults })?)
+        Ok(llvm::open(&llvm::Options { path: self.path(), isolation, ..llvm::Options::default() })?)
     }
 }

@@ -87,6 +87,9 @@ impl Opts {
                 return Err(error);
             }
         };
+        for note in &patched.notes {
+            output::stderr(&format!("note: {}", edited::shown(note, Some((&self.text, text)))));
+        }
         for padding in &patched.padding {
             page += &format!("Padded {} with {} bytes of s_nop 0\n", padding.span, padding.bytes);
         }

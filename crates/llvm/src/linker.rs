@@ -1,10 +1,15 @@
 //! A relocatable object to a code object that HSA loads, by the `ld.lld` that is installed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::search::Search;
 use crate::{Error, ErrorKind};
+
+/// The `ld.lld` that [`link`] uses; `llvm` as there.
+pub fn linker(llvm: Option<&Path>) -> Option<PathBuf> {
+    Search::from_environment(llvm.map(Path::to_owned)).linkers().into_iter().next()
+}
 
 /// Links `object`, which an [`crate::Assembler`] made, as `ld.lld -shared` does. `llvm` is the user's choice of an
 /// LLVM, as in [`crate::Options::path`]: its `ld.lld` comes first.
@@ -12,8 +17,7 @@ use crate::{Error, ErrorKind};
 /// # Errors
 /// [`ErrorKind::NotFound`] when there is no `ld.lld`, [`ErrorKind::LinkFailed`] with its message when it refuses.
 pub fn link(llvm: Option<&Path>, object: &[u8]) -> Result<Vec<u8>, Error> {
-    let linkers = Search::from_environment(llvm.map(Path::to_owned)).linkers();
-    let linker = linkers.first().ok_or_else(|| {
+    let linker = linker(llvm).ok_or_else(|| {
         let message = "no ld.lld found beside LLVM, in ROCm, in the system's folders or in $PATH\n\
                        install it (Debian, Ubuntu: apt install lld-22), or name its LLVM with --llvm PATH or $COAX_LLVM";
         Error::new(ErrorKind::NotFound, message)
@@ -25,7 +29,7 @@ pub fn link(llvm: Option<&Path>, object: &[u8]) -> Result<Vec<u8>, Error> {
         let folder = tempfile::tempdir()?;
         let [input, output] = ["in.o", "out.co"].map(|name| folder.path().join(name));
         std::fs::write(&input, object)?;
-        let run = Command::new(linker)
+        let run = Command::new(&linker)
             .args(["-flavor", "gnu", "-shared", "in.o", "-o", "out.co"])
             .current_dir(folder.path()) // messages name `in.o`, not a folder that is gone
             .stdin(Stdio::null())

@@ -42,6 +42,8 @@ pub struct Section {
     pub lines: Vec<LineCode>,
     /// Labels and their offsets, in the order of the text.
     pub labels: Vec<(String, u32)>,
+    /// The first line with a symbol that has its value only when linked.
+    pub linked_line: Option<u32>,
 }
 
 /// What a line gave.

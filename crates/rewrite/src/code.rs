@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use llvm::{Decoder, Instruction, Listing, State};
+use llvm::{Decoder, Instruction, Listing, State, Target};
 
 use crate::branch;
 use crate::error::Result;
@@ -52,13 +52,27 @@ impl<'a> Code<'a> {
     /// # Errors
     /// As [`Decoder::decode`]; never because of what the code contains.
     pub fn decode(decoder: &dyn Decoder, object: &'a Object<'a>, section: &'a CodeSection) -> Result<Self> {
-        let bytes = object.code(section);
+        let names = object.symbols_of(section).into_iter().map(|(offset, symbol)| (offset, symbol.name.clone()));
+        Code::decode_bytes(decoder, &object.target, section, object.code(section), names.collect())
+    }
+
+    /// Decodes `bytes` as the content of a section with these names in it.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode`].
+    pub fn decode_bytes(
+        decoder: &dyn Decoder,
+        target: &Target,
+        section: &'a CodeSection,
+        bytes: &'a [u8],
+        names: Vec<(u32, String)>,
+    ) -> Result<Self> {
         let mut code = Code { section, bytes, pieces: Vec::new(), labels: Vec::new() };
         let entries: Vec<u32> = section.spans.iter().map(|span| span.range.start).collect();
         let mut cuts = BTreeSet::from([0]);
         let mut targets = BTreeSet::new();
         for _ in 0..MAX_ROUNDS {
-            code.pieces = code.decode_pieces(decoder, object, &cuts)?;
+            code.pieces = code.decode_pieces(decoder, target, &cuts)?;
             targets = code.targets(&entries);
             let missing = code.starts_missing(entries.iter().chain(&targets));
             let before = cuts.len();
@@ -68,7 +82,7 @@ impl<'a> Code<'a> {
             }
         }
         let missing: HashSet<u32> = code.starts_missing(&targets).into_iter().collect();
-        code.labels = labels(object, section, targets.into_iter().filter(|target| !missing.contains(target)));
+        code.labels = labels(names, section, targets.into_iter().filter(|target| !missing.contains(target)));
         Ok(code)
     }
 
@@ -103,11 +117,11 @@ impl<'a> Code<'a> {
         Some((head, self.label_at(target)?))
     }
 
-    fn decode_pieces(&self, decoder: &dyn Decoder, object: &Object<'_>, cuts: &BTreeSet<u32>) -> Result<Vec<Piece>> {
+    fn decode_pieces(&self, decoder: &dyn Decoder, target: &Target, cuts: &BTreeSet<u32>) -> Result<Vec<Piece>> {
         let ends = cuts.iter().copied().skip(1).chain([self.bytes.len() as u32]);
         let ranges = cuts.iter().zip(ends).filter(|(start, end)| **start < *end);
         let decode = |(start, end): (&u32, u32)| {
-            let listing = decoder.decode(&object.target, &self.bytes[*start as usize..end as usize])?;
+            let listing = decoder.decode(target, &self.bytes[*start as usize..end as usize])?;
             Ok(Piece { start: *start, listing })
         };
         ranges.map(decode).collect()
@@ -172,13 +186,13 @@ impl<'a> Code<'a> {
 }
 
 /// The labels of a section: its symbols, and numbered ones for the other targets.
-fn labels(object: &Object<'_>, section: &CodeSection, targets: impl Iterator<Item = u32>) -> Vec<Label> {
+fn labels(symbols: Vec<(u32, String)>, section: &CodeSection, targets: impl Iterator<Item = u32>) -> Vec<Label> {
     let mut names = HashSet::new();
-    let symbols = object.symbols_of(section).into_iter().map(|(offset, symbol)| (offset, symbol.name.clone()));
     // An entry that has no symbol is a kernel's: its metadata names it.
     let entries = section.spans.iter().filter(|span| !span.name.is_empty());
     let entries = entries.map(|span| (span.range.start, span.name.clone()));
     let mut labels: Vec<Label> = symbols
+        .into_iter()
         .chain(entries)
         .filter(|(_, name)| !name.is_empty() && names.insert(name.clone()))
         .map(|(offset, name)| Label { offset, name, is_symbol: true })

@@ -9,7 +9,7 @@
 //!         s_load_dwordx2 s[8:9], …         ; +0x8: C0060200 00000000
 //! ```
 
-mod instructions;
+pub(crate) mod instructions;
 pub(crate) mod symbols;
 
 use std::collections::BTreeMap;

@@ -59,9 +59,10 @@ impl OffsetMap {
 
 /// An instruction as it is compared.
 #[derive(Clone, Copy)]
-struct Key {
+pub(crate) struct Key {
     hash: u64,
-    offset: u32,
+    /// Where it is in the section.
+    pub offset: u32,
 }
 
 impl PartialEq for Key {
@@ -90,7 +91,8 @@ impl Ord for Key {
     }
 }
 
-fn keys(code: &Code<'_>) -> Vec<Key> {
+/// All instructions of `code`.
+pub(crate) fn keys(code: &Code<'_>) -> Vec<Key> {
     let key = |(offset, listing, instruction): (u32, &llvm::Listing, &llvm::Instruction)| {
         use std::hash::BuildHasher;
         let hasher = foldhash::fast::FixedState::default();
@@ -106,7 +108,7 @@ fn keys(code: &Code<'_>) -> Vec<Key> {
 }
 
 /// The operations that turn `old` into `new`; what is equal at both ends is not searched.
-fn differences(old: &[Key], new: &[Key]) -> Vec<DiffOp> {
+pub(crate) fn differences(old: &[Key], new: &[Key]) -> Vec<DiffOp> {
     let front = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let back = old[front..].iter().rev().zip(new[front..].iter().rev()).take_while(|(old, new)| old == new).count();
     let (old_end, new_end) = (old.len() - back, new.len() - back);

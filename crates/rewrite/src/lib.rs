@@ -9,6 +9,9 @@
 //! | [`disasm`], [`facts`] | the `.s` |
 //! | [`source`], [`assemble`] | the `.s` read back to code |
 //! | [`patch`], [`edit`] | new code in the place of the old |
+//! | [`registers`] | which registers an instruction names, and how many a kernel has |
+//! | [`build`] | a whole code object out of a `.s` |
+//! | [`compare`] | where two code objects or texts differ |
 //! | [`roundtrip`] | all of it, on many code objects |
 //! | [`mod@reference`] | which file a `.s` was made of |
 //!
@@ -16,7 +19,9 @@
 
 pub mod assemble;
 pub mod branch;
+pub mod build;
 pub mod code;
+pub mod compare;
 pub mod disasm;
 pub mod edit;
 pub mod error;
@@ -26,6 +31,7 @@ pub mod identity;
 pub mod object;
 pub mod patch;
 pub mod reference;
+pub mod registers;
 pub mod roundtrip;
 pub mod source;
 

@@ -4,9 +4,13 @@
 //! Entries never move. Where the code of a kernel or function became shorter, `s_nop 0` fills up to the next entry; where
 //! it became longer, the plan has no room for it.
 
+mod checks;
+
 use llvm::Toolchain;
 
 use crate::assemble::{self, Assembled, Pins, Section};
+use crate::code::Code;
+use crate::edit::{CodeEdit, OffsetMap};
 use crate::error::{Error, ErrorKind, Message, Result};
 use crate::object::{CodeSection, Object, Span};
 use crate::source::Source;
@@ -50,6 +54,8 @@ pub struct Patched {
     pub bytes: Vec<u8>,
     /// What was filled up.
     pub padding: Vec<Padding>,
+    /// What was not checked, and what looks wrong.
+    pub notes: Vec<Message>,
 }
 
 impl<'a> Plan<'a> {
@@ -61,6 +67,10 @@ impl<'a> Plan<'a> {
         check_target(object, source)?;
         let assembled = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
         let mut sections = Vec::new();
+        if let Some(line) = assembled.sections.iter().find_map(|section| section.linked_line) {
+            let message = "a symbol of this line has its value only when linked: `coax asm` links, `coax patch` does not";
+            return Err(Error::line(line, message));
+        }
         for (at, section) in assembled.sections.iter().enumerate().filter(|(_, section)| !section.bytes.is_empty()) {
             sections.push(SectionPlan::new(object, section, at)?);
         }
@@ -80,7 +90,8 @@ impl<'a> Plan<'a> {
     /// The reference with the new code.
     ///
     /// # Errors
-    /// [`ErrorKind::Larger`] when a span's new code is larger than the old.
+    /// [`ErrorKind::Larger`] when a span's new code is larger than the old; what an edit breaks without its text
+    /// saying so: registers beyond the allocation, addresses computed from the program counter, the second entry.
     pub fn in_place(&self) -> Result<Patched> {
         let over: u32 = self.sections.iter().flat_map(|plan| &plan.spans).map(|(span, size)| excess(span, *size)).sum();
         if over > 0 {
@@ -110,7 +121,31 @@ impl<'a> Plan<'a> {
             }
             place.copy_from_slice(code);
         }
-        Ok(Patched { bytes, padding })
+        let mut notes = Vec::new();
+        for plan in &self.sections {
+            let new = &assembled.sections[plan.at];
+            if new.bytes != self.object.code(plan.section) {
+                notes.extend(checks::check(self.toolchain, self.object, plan.section, new)?);
+            }
+        }
+        Ok(Patched { bytes, padding, notes })
+    }
+
+    /// The new code of each section, entries where the text puts them.
+    ///
+    /// # Errors
+    /// As [`Code::decode_bytes`].
+    pub fn edits(&self) -> Result<Vec<CodeEdit>> {
+        let edit = |plan: &SectionPlan<'_>| {
+            let new = &self.assembled.sections[plan.at];
+            let old = Code::decode(self.toolchain, self.object, plan.section)?;
+            let section = plan.new_section(new);
+            let target = &self.object.target;
+            let new = Code::decode_bytes(self.toolchain, target, &section, &new.bytes, named(&new.labels))?;
+            let map = OffsetMap::between(&old, &new);
+            Ok(CodeEdit { section: plan.section.index, new_code: new.bytes.to_vec(), map })
+        };
+        self.sections.iter().map(edit).collect()
     }
 
     /// Assembled again with every entry where the reference has it.
@@ -135,6 +170,18 @@ impl<'a> Plan<'a> {
 }
 
 impl<'a> SectionPlan<'a> {
+    /// The reference's section with the spans that the new code has.
+    fn new_section(&self, new: &Section) -> CodeSection {
+        let mut start = 0;
+        let spans = self.spans.iter().map(|(span, size)| {
+            let range = start..start + size;
+            start += size;
+            Span { range, ..(*span).clone() }
+        });
+        let spans = spans.collect();
+        CodeSection { name: new.name.clone(), spans, ..self.section.clone() }
+    }
+
     fn new(object: &'a Object<'a>, section: &Section, at: usize) -> Result<Self> {
         let found = object.sections.iter().filter(|own| own.name == section.name);
         let own = match found.collect::<Vec<_>>()[..] {
@@ -162,6 +209,11 @@ impl<'a> SectionPlan<'a> {
         let spans = own.spans.iter().zip(sizes).collect();
         Ok(SectionPlan { section: own, new_size: section.bytes.len() as u32, spans, at })
     }
+}
+
+/// Labels as [`Code::decode_bytes`] takes them.
+fn named(labels: &[(String, u32)]) -> Vec<(u32, String)> {
+    labels.iter().filter(|(name, _)| !name.starts_with(".L")).map(|(name, offset)| (*offset, name.clone())).collect()
 }
 
 /// Bytes by which a span's new code is larger than the old.

@@ -80,11 +80,7 @@ fn run(
         }
         let mut done = places(&object, section.index(), section.name().map_err(damaged)?);
         done.bytes = section.data().map_err(damaged)?.to_vec();
-        if let Some((at, _)) = section.relocations().next() {
-            let line = done.line_at(at as u32);
-            let message = "a symbol of this line has its value only when linked: `coax asm` links, `coax patch` does not";
-            return Err(Error::line(line, message));
-        }
+        done.linked_line = section.relocations().next().map(|(at, _)| done.line_at(at as u32));
         apply_hints(toolchain, target, &marked.hints, &mut done)?;
         assembled.sections.push(done);
     }
