@@ -11,6 +11,7 @@ use llvm::{Decoder, Instruction, Listing, State, Target};
 use crate::branch;
 use crate::error::Result;
 use crate::object::{CodeSection, Object};
+use crate::resync;
 
 /// So often decoding starts again at places found to be starts of instructions.
 const MAX_ROUNDS: usize = 8;
@@ -73,6 +74,7 @@ impl<'a> Code<'a> {
         let mut targets = BTreeSet::new();
         for _ in 0..MAX_ROUNDS {
             code.pieces = code.decode_pieces(decoder, target, &cuts)?;
+            code.trust_what_is_certain(decoder, target)?;
             targets = code.targets(&entries);
             let missing = code.starts_missing(entries.iter().chain(&targets));
             let before = cuts.len();
@@ -125,6 +127,25 @@ impl<'a> Code<'a> {
             Ok(Piece { start: *start, listing })
         };
         ranges.map(decode).collect()
+    }
+
+    /// Trusts code again where instructions certainly start behind a word that LLVM does not know.
+    fn trust_what_is_certain(&mut self, decoder: &dyn Decoder, target: &Target) -> Result<()> {
+        for piece in &mut self.pieces {
+            let mut certain_from = 0;
+            for at in 0..piece.listing.instructions().len() {
+                let instruction = piece.listing.instructions()[at];
+                if instruction.state == State::Decoded || instruction.offset < certain_from {
+                    continue;
+                }
+                let start = piece.start + instruction.offset;
+                match resync::behind(decoder, target, self.bytes, start)?.and_then(|at| at.checked_sub(piece.start)) {
+                    Some(certain) if piece.listing.resynchronise(certain) => certain_from = certain,
+                    _ => break,
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Targets of all branches that can be trusted. Where code is trusted again at an entry or a target, the branches

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use similar::{Algorithm, DiffOp};
+use similar::{Algorithm, DiffOp, DiffTag};
 
 use crate::code::Code;
 
@@ -116,12 +116,20 @@ pub(crate) fn differences(old: &[Key], new: &[Key]) -> Vec<DiffOp> {
     let deadline = std::time::Instant::now().checked_add(SEARCH_TIME);
     let middle =
         similar::capture_diff_slices_deadline(Algorithm::Myers, &old[front..old_end], &new[front..new_end], deadline);
-    ops.extend(middle.into_iter().map(|op| match op {
-        DiffOp::Equal { old_index, new_index, len } => {
-            DiffOp::Equal { old_index: old_index + front, new_index: new_index + front, len }
-        }
-        other => other,
-    }));
+    ops.extend(middle.into_iter().map(|op| moved(op, front)));
     ops.push(DiffOp::Equal { old_index: old_end, new_index: new_end, len: back });
     ops
+}
+
+/// An operation of two parts, in terms of the wholes that have `front` more before them.
+fn moved(op: DiffOp, front: usize) -> DiffOp {
+    let (tag, old, new) = op.as_tag_tuple();
+    let (old_index, new_index) = (old.start + front, new.start + front);
+    let (old_len, new_len) = (old.len(), new.len());
+    match tag {
+        DiffTag::Equal => DiffOp::Equal { old_index, new_index, len: old_len },
+        DiffTag::Delete => DiffOp::Delete { old_index, old_len, new_index },
+        DiffTag::Insert => DiffOp::Insert { old_index, new_index, new_len },
+        DiffTag::Replace => DiffOp::Replace { old_index, old_len, new_index, new_len },
+    }
 }

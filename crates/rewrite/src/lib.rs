@@ -32,6 +32,7 @@ pub mod object;
 pub mod patch;
 pub mod reference;
 pub mod registers;
+mod resync;
 pub mod roundtrip;
 pub mod source;
 

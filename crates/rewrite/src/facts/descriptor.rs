@@ -19,6 +19,9 @@ use crate::object::Object;
 /// Where a linker puts the distance to the entry.
 pub(crate) const ENTRY_OFFSET: std::ops::Range<usize> = 16..24;
 
+/// SGPRs that have numbers on gfx9; LLVM refuses to count more. It still rounds up to all that are allocated.
+const NUMBERED_SGPRS: u64 = 102;
+
 /// Fields that are no directives: the packet processor fills them in, or nothing sets them from a text.
 const NOT_DIRECTIVES: &[&str] = &[
     "kernel_code_entry_byte_offset",
@@ -100,14 +103,17 @@ fn directive(
             None => vec![("next_free_sgpr", 1), ("reserve_vcc", 0)],
             Some(allocated) => {
                 let used = u64::from(allocated).checked_sub(isa.extra_sgprs(false, false, false))?;
-                vec![("next_free_sgpr", used), ("reserve_vcc", 0)]
+                vec![("next_free_sgpr", used.min(NUMBERED_SGPRS)), ("reserve_vcc", 0)]
             }
         },
         "enable_private_segment" if !architected && value != 0 => {
             vec![("system_sgpr_private_segment_wavefront_offset", value)]
         }
         "named_barrier_count" if value != 0 => vec![("named_barrier_count", value * 4)],
-        "wavefront_size32" if family == Family::Gfx125 => vec![],
+        "wavefront_size32" | "workgroup_processor_mode" if family == Family::Gfx125 && value <= 1 => {
+            // Always wave32, always in one mode: LLVM has no directive.
+            vec![]
+        }
         name if value != 0 || ALWAYS.contains(&name) => vec![(name, value)],
         _ => vec![],
     })
