@@ -13,7 +13,7 @@ use crate::error::Result;
 /// The longest instruction of any AMD GPU: gfx1250 has 16 bytes and a literal.
 const MAX_INSTRUCTION_BYTES: u32 = 20;
 /// Streams that have not met after so many instructions are given up.
-const MAX_STEPS: usize = 200;
+const MAX_STEPS: usize = 4000;
 
 /// Where instructions start again behind the unknown one at `at`; none when that is not certain.
 ///
