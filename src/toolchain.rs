@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use llvm::{Isolation, Toolchain};
+use llvm::Toolchain;
 
 /// Where LLVM is.
 #[derive(clap::Args)]
@@ -20,8 +20,6 @@ impl Llvm {
 
     /// Finds and opens it.
     pub fn open(&self) -> Result<Toolchain, rewrite::Error> {
-        // Until workers encode: see `Isolation`.
-        let isolation = Isolation::InProcess;
-        Ok(llvm::open(&llvm::Options { path: self.path(), isolation, ..llvm::Options::default() })?)
+        Ok(llvm::open(&llvm::Options { path: self.path(), ..llvm::Options::default() })?)
     }
 }

@@ -1,6 +1,6 @@
-//! Runs the examples of README.md and of every `coax COMMAND --help`, so that they stay true.
+//! Runs the examples of README.md, of the agent skill and of every `coax COMMAND --help`, so that they stay true.
 //!
-//! In README.md, a block marked `console` holds `$ coax …` lines and the output that they show. In help texts, the
+//! In documents, a block marked `console` holds `$ coax …` lines and the output that they show. In help texts, the
 //! section `Examples:` holds lines that begin with `  $ coax `; one that begins with `  coax ` is not run, because it needs
 //! what a test has not. A comment may follow: `# exit 1` states the exit code
 //! (without one: what a shown verdict says, else 0), `# needs FlyDSL` says why the line cannot run in a test. Shown
@@ -27,6 +27,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use workdir::WorkDirectory;
 
+/// Documents whose examples are run.
+const PAGES: [&str; 2] = ["README.md", "skills/isa-resource-diff/SKILL.md"];
+
 /// Short names for examples, and what of `tests/data` each stands for.
 const NAMES: [(&str, &str); 6] = [
     ("before", "flydsl/mixed/before"),
@@ -40,9 +43,14 @@ const NAMES: [(&str, &str); 6] = [
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = std::fs::read_to_string(readme).unwrap_or_default();
-    trials.extend(examples::in_markdown(&readme).into_iter().map(|example| trial("README", example)));
+    for page in PAGES {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap_or_default();
+        let found = examples::in_markdown(&text);
+        if found.is_empty() {
+            trials.push(Trial::test(page, move || Err(format!("no example in {page}").into())));
+        }
+        trials.extend(found.into_iter().map(|example| trial(page, example)));
+    }
     match help(&[]) {
         Ok(text) => {
             for command in examples::commands_in_help(&text) {

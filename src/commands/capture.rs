@@ -3,10 +3,14 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use resources::binary::Instructions;
 use resources::collect;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::output;
 
@@ -34,17 +38,21 @@ impl Opts {
     /// Runs the command.
     pub fn run(self) -> ExitCode {
         let environment = Environment { arch: self.arch };
-        match capture(&self.out, None, &environment, &self.command, Stdio::inherit()) {
-            Ok(summary) => {
-                let _ = output::stdout(&format!("{summary}\n"));
-                ExitCode::SUCCESS
-            }
-            Err(why) => {
-                output::stderr(&format!("error: {why}"));
-                ExitCode::from(2)
-            }
+        let captured = Interrupt::watch()
+            .and_then(|interrupt| capture(&interrupt, &self.out, None, &environment, &self.command, Stdio::inherit()));
+        match captured {
+            Ok(summary) => match output::stdout(&format!("{summary}\n")) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => failed(&format!("stdout: {error}")),
+            },
+            Err(why) => failed(&why),
         }
     }
+}
+
+fn failed(why: &str) -> ExitCode {
+    output::stderr(&format!("error: {why}"));
+    ExitCode::from(2)
 }
 
 /// What both sides of a comparison must share.
@@ -65,6 +73,7 @@ impl Environment {
 
 /// Runs `command` (in `directory`) with its dumps going to `out`; says what came out.
 fn capture(
+    interrupt: &Interrupt,
     out: &Path,
     directory: Option<&Path>,
     environment: &Environment,
@@ -79,7 +88,8 @@ fn capture(
     if let Some(directory) = directory {
         child.current_dir(directory);
     }
-    let status = child.status().map_err(|e| format!("{}: cannot be started: {e}", program.to_string_lossy()))?;
+    let mut child = child.spawn().map_err(|e| format!("{}: cannot be started: {e}", program.to_string_lossy()))?;
+    let status = interrupt.wait(&mut child)?;
     let options = collect::Options { instructions: Instructions::NotWanted, progress: &|_, _| {} };
     let ended = describe(status);
     match collect::snapshot(&out, options) {
@@ -93,6 +103,50 @@ fn capture(
             out.display(),
             what_to_look_at(&error.messages)
         )),
+    }
+}
+
+/// While it lives, a signal that would end this process is only noted: what was made for a command (a worktree,
+/// temporaries) is to go first.
+struct Interrupt {
+    seen: Arc<AtomicBool>,
+    over: Arc<AtomicBool>,
+}
+
+impl Interrupt {
+    fn watch() -> Result<Interrupt, String> {
+        let interrupt = Interrupt { seen: Arc::default(), over: Arc::default() };
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register_conditional_default(signal, interrupt.over.clone())
+                .and_then(|_| signal_hook::flag::register(signal, interrupt.seen.clone()))
+                .map_err(|e| format!("no signal handler: {e}"))?;
+        }
+        Ok(interrupt)
+    }
+
+    /// Waits for the command, and ends it when a signal comes.
+    fn wait(&self, child: &mut Child) -> Result<ExitStatus, String> {
+        const POLL: Duration = Duration::from_millis(20);
+        const GRACE: u32 = 100; // polls
+        let mut left = GRACE;
+        loop {
+            let interrupted = self.seen.load(Ordering::Relaxed);
+            match child.try_wait().map_err(|e| format!("the command cannot be waited for: {e}"))? {
+                Some(_) if interrupted => return Err("interrupted".into()),
+                Some(status) => return Ok(status),
+                // From a terminal the command has the signal too, and ends by itself.
+                None if interrupted && left == 0 => drop(child.kill()),
+                None if interrupted => left -= 1,
+                None => {}
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -161,16 +215,19 @@ pub fn both_sides(revision: &str, environment: &Environment, command: &[OsString
     let commit = git(&["rev-parse", "--verify", "--end-of-options", &format!("{revision}^{{commit}}")])
         .map_err(|_| format!("`{revision}` is no revision of this git repository"))?;
     let scratch = tempfile::tempdir().map_err(|e| format!("no temporary directory: {e}"))?;
+    let interrupt = Interrupt::watch()?;
     let mut sides = Sides { scratch, worktree: None };
     let tree = sides.scratch.path().join("tree");
     sides.worktree = Some(Worktree::add(&tree, &commit)?);
     for (side, out, directory) in [("before", sides.before(), Some(tree.join(&prefix))), ("after", sides.after(), None)]
     {
         output::stderr(&format!("{side}: {}", directory.as_ref().map_or("the working tree", |_| revision)));
-        let summary = capture(&out, directory.as_deref(), environment, command, Stdio::from(std::io::stderr()))
-            .map_err(|why| format!("{side}: {why}"))?;
+        let summary =
+            capture(&interrupt, &out, directory.as_deref(), environment, command, Stdio::from(std::io::stderr()))
+                .map_err(|why| format!("{side}: {why}"))?;
         output::stderr(&format!("{side}: {summary}"));
     }
+    sides.worktree = None; // the dumps are all that is needed from here on
     Ok(sides)
 }
 

@@ -50,10 +50,10 @@ fn comparable(line: &str) -> Option<String> {
     if let Some((row, _reason)) = line.split_once("BLOCKED: ") {
         return Some(format!("{row}BLOCKED:"));
     }
-    if let Some((count, _)) = line.split_once(" kernel(s)/metric(s) not trustworthy") {
-        if count.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Some("some not trustworthy".into());
-        }
+    if let Some((count, _)) = line.split_once(" kernel(s)/metric(s) not trustworthy")
+        && count.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return Some("some not trustworthy".into());
     }
     Some(line)
 }

@@ -20,6 +20,29 @@ pub fn kernels(objects: &[Object]) -> Result<Vec<Vec<KernelNote>>, String> {
     Ok(pages.iter().map(|page| kernels_in(page)).collect())
 }
 
+/// The first accumulator register of each kernel that has one, from `llvm-objdump` of the descriptors. It is started for
+/// each object: behind one of gfx1250, version 22 shows the descriptors of the others as plain bytes.
+pub fn accum_offsets(objects: &[Object]) -> Result<Vec<BTreeMap<String, u64>>, String> {
+    let of_one = |object| {
+        dump("llvm-objdump-22", &["-D", "-j", ".rodata"], std::slice::from_ref(object))
+            .map(|page| accum_offsets_in(&page))
+    };
+    objects.iter().map(of_one).collect()
+}
+
+fn accum_offsets_in(page: &str) -> BTreeMap<String, u64> {
+    let mut kernel = "";
+    let mut offsets = BTreeMap::new();
+    for line in page.lines() {
+        if let Some(name) = line.strip_prefix(".amdhsa_kernel ") {
+            kernel = name.trim_matches('"');
+        } else if let Some(offset) = line.strip_prefix("\t.amdhsa_accum_offset ").and_then(|text| text.parse().ok()) {
+            offsets.insert(kernel.to_owned(), offset);
+        }
+    }
+    offsets
+}
+
 /// Processor and features of each object, from the flags that `llvm-readelf -h` prints.
 pub fn targets(objects: &[Object]) -> Result<Vec<String>, String> {
     let pages = pages("llvm-readelf-22", "-h", objects)?;
@@ -48,17 +71,9 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// What the tool prints about each object; it is started once for many files.
+/// What a tool that heads each page with `File: ` prints about each object.
 fn pages(tool: &str, option: &str, objects: &[Object]) -> Result<Vec<String>, String> {
-    let work = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut arguments = vec![option.to_owned()];
-    for (at, object) in objects.iter().enumerate() {
-        let path = work.path().join(at.to_string());
-        std::fs::write(&path, &object.bytes).map_err(|error| error.to_string())?;
-        arguments.push(path.display().to_string());
-    }
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let text = run(tool, &arguments)?;
+    let text = dump(tool, &[option], objects)?;
     let pages: Vec<String> = match objects.len() {
         1 => vec![text],
         _ => format!("\n{text}").split("\nFile: ").skip(1).map(str::to_owned).collect(),
@@ -67,6 +82,19 @@ fn pages(tool: &str, option: &str, objects: &[Object]) -> Result<Vec<String>, St
         true => Ok(pages),
         false => Err(format!("{tool} printed {} pages for {} files", pages.len(), objects.len())),
     }
+}
+
+/// Starts the tool once for all objects.
+fn dump(tool: &str, options: &[&str], objects: &[Object]) -> Result<String, String> {
+    let work = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut arguments: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+    for (at, object) in objects.iter().enumerate() {
+        let path = work.path().join(at.to_string());
+        std::fs::write(&path, &object.bytes).map_err(|error| error.to_string())?;
+        arguments.push(path.display().to_string());
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    run(tool, &arguments)
 }
 
 /// Keys of a kernel stand at the fourth column, with `- ` in front of an entry's first.

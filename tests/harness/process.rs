@@ -32,22 +32,35 @@ const FOREIGN: [&str; 8] = [
     "TRITON_DUMP_DIR",
 ];
 
-/// Runs `coax` with `args` in `directory`. The environment variable COAX names another build to test.
-pub fn run_coax(args: &[String], directory: &Path, env: &[(String, String)]) -> Result<Outcome, String> {
+/// `coax`, to be started in `directory` with the environment of a test. The environment variable COAX names another
+/// build to test.
+pub fn coax(directory: &Path) -> Result<Command, String> {
     let program = std::env::var("COAX").unwrap_or_else(|_| env!("CARGO_BIN_EXE_coax").into());
     let program = std::path::absolute(&program).map_err(|error| format!("{program}: {error}"))?;
-    let mut command = Command::new(&program);
+    let mut command = Command::new(program);
     for name in FOREIGN {
         command.env_remove(name);
     }
-    command.args(args).current_dir(directory).env("COLUMNS", "80").env("NO_COLOR", "1").env("LC_ALL", "C.UTF-8");
-    command.envs(env.iter().map(|(name, value)| (name, value)));
+    command.current_dir(directory).env("COLUMNS", "80").env("NO_COLOR", "1").env("LC_ALL", "C.UTF-8");
+    Ok(command)
+}
+
+/// Runs `coax` with `args` in `directory`.
+pub fn run_coax(args: &[String], directory: &Path, env: &[(String, String)]) -> Result<Outcome, String> {
+    let mut command = coax(directory)?;
+    command.args(args).envs(env.iter().map(|(name, value)| (name, value)));
+    run(command)
+}
+
+/// Runs a prepared command to its end.
+pub fn run(mut command: Command) -> Result<Outcome, String> {
+    let shown = format!("{command:?}");
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("{}: {error}", program.display()))?;
+        .map_err(|error| format!("{shown}: {error}"))?;
     let stdout = read_in_background(child.stdout.take().expect("stdout is piped"));
     let stderr = read_in_background(child.stderr.take().expect("stderr is piped"));
     let start = Instant::now();
@@ -57,7 +70,7 @@ pub fn run_coax(args: &[String], directory: &Path, env: &[(String, String)]) -> 
         }
         if start.elapsed() > TIME_LIMIT {
             child.kill().map_err(|error| error.to_string())?;
-            return Err(format!("`coax {}` did not end within {} s", args.join(" "), TIME_LIMIT.as_secs()));
+            return Err(format!("{shown} did not end within {} s", TIME_LIMIT.as_secs()));
         }
         thread::sleep(Duration::from_millis(2));
     };

@@ -59,6 +59,23 @@ impl WorkDirectory {
     }
 }
 
+impl Drop for WorkDirectory {
+    fn drop(&mut self) {
+        unlock(&self.path);
+    }
+}
+
+/// A folder that a case has closed could not be deleted.
+fn unlock(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            unlock(&entry.path());
+        }
+    }
+}
+
 /// Copies a file or a whole tree; `to` may lie in directories that do not exist yet.
 pub fn copy(from: &Path, to: &Path) -> Result<(), String> {
     if from.is_dir() {

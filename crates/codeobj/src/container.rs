@@ -80,9 +80,13 @@ pub fn sniff(bytes: &[u8]) -> Option<Kind> {
     magics.into_iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, kind)| kind)
 }
 
+/// Whether `bytes` are LLVM bitcode: code for a later link, not for a loader.
+pub(crate) fn is_bitcode(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"BC\xc0\xde")
+}
+
 /// What `bytes` look like, with an article, for messages.
 pub(crate) fn describe(bytes: &[u8]) -> &'static str {
-    const LLVM_BITCODE: &[u8] = b"BC\xc0\xde";
     let start = &bytes[..bytes.len().min(512)];
     match sniff(bytes) {
         Some(Kind::CodeObject) => "a code object",
@@ -92,7 +96,7 @@ pub(crate) fn describe(bytes: &[u8]) -> &'static str {
         Some(Kind::Archive) => "an archive",
         Some(Kind::OffloadPackage) => "an offload package",
         None if bytes.is_empty() => "empty",
-        None if bytes.starts_with(LLVM_BITCODE) => "LLVM bitcode",
+        None if is_bitcode(bytes) => "LLVM bitcode",
         None if start.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..)) => "a text",
         None => "data of no known format",
     }

@@ -1,12 +1,12 @@
-//! How fast code decodes: `cargo run --release -p llvm --example rate -- PROCESSOR CODE_OBJECT...`
+//! How fast code decodes and encodes: `cargo run --release -p llvm --example rate -- PROCESSOR CODE_OBJECT...`
 //!
-//! Cold is the first pass (LLVM decodes each distinct encoding once), warm the best of a hundred more (a walk of the
-//! cache), on one thread.
+//! Decoding: cold is the first pass (LLVM decodes each distinct encoding once), warm the best of a hundred more (a walk
+//! of the cache), on one thread. Encoding: every distinct encoding's text is assembled once and compared.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use llvm::{Decoder, Isolation, Options, Target};
+use llvm::{Decoder, Encoder, Isolation, Listing, Options, RoundTrip, Target, Toolchain};
 use object::{Object, ObjectSection};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -20,36 +20,47 @@ fn main() -> Result<(), Box<dyn Error>> {
         texts.push(file.section_by_name(".text").ok_or("no .text")?.data()?.to_vec());
     }
     for isolation in [Isolation::InProcess, Isolation::Worker] {
-        let start = Instant::now();
-        let decoder = llvm::open(&Options { isolation, ..Options::default() })?;
-        decoder.describe_for(&target)?;
-        let opened = start.elapsed();
-        let (instructions, distinct, cold) = pass(&decoder, &target, &texts)?;
-        let mut warm = Duration::MAX;
-        for _ in 0..100 {
-            warm = warm.min(pass(&decoder, &target, &texts)?.2);
-        }
-        println!(
-            "{isolation:?}: ready in {:.1} ms; cold {distinct} encodings in {:.1} ms = {:.0} k/s; \
-             warm {instructions} instructions in {:.2} ms = {:.1} M/s",
-            opened.as_secs_f64() * 1e3,
-            cold.as_secs_f64() * 1e3,
-            distinct as f64 / cold.as_secs_f64() / 1e3,
-            warm.as_secs_f64() * 1e3,
-            instructions as f64 / warm.as_secs_f64() / 1e6,
-        );
+        measure(isolation, &target, &texts)?;
     }
     Ok(())
 }
 
-/// Decodes everything once: how many instructions, how many distinct encodings so far, how long.
-fn pass(decoder: &dyn Decoder, target: &Target, texts: &[Vec<u8>]) -> Result<(usize, u32, Duration), llvm::Error> {
+fn measure(isolation: Isolation, target: &Target, texts: &[Vec<u8>]) -> Result<(), llvm::Error> {
     let start = Instant::now();
-    let (mut instructions, mut distinct) = (0, 0);
-    for text in texts {
-        let listing = decoder.decode(target, text)?;
-        instructions += listing.instructions().len();
-        distinct = distinct.max(listing.instructions().iter().map(|i| i.encoding.0).max().unwrap_or(0));
+    let toolchain = llvm::open(&Options { isolation, ..Options::default() })?;
+    toolchain.describe_for(target)?;
+    let opened = start.elapsed();
+    let (listings, cold) = decode(&toolchain, target, texts)?;
+    let mut warm = Duration::MAX;
+    for _ in 0..100 {
+        warm = warm.min(decode(&toolchain, target, texts)?.1);
     }
-    Ok((instructions, distinct, start.elapsed()))
+    let start = Instant::now();
+    let pieces: Vec<(&[u8], &Listing)> = texts.iter().map(Vec::as_slice).zip(&listings).collect();
+    let trips = toolchain.round_trips(target, &pieces)?;
+    let encode = start.elapsed();
+
+    let instructions = || listings.iter().flat_map(Listing::instructions);
+    let distinct = instructions().map(|instruction| instruction.encoding.0).max().unwrap_or(0);
+    let same = instructions().filter(|i| trips.get(i.encoding) == Some(&RoundTrip::Same)).count();
+    let (milliseconds, count) = (|time: Duration| time.as_secs_f64() * 1e3, instructions().count());
+    println!(
+        "{isolation:?}: ready in {:.1} ms; cold {distinct} encodings in {:.1} ms = {:.0} k/s; \
+         warm {count} instructions in {:.2} ms = {:.1} M/s; encoded in {:.1} ms = {:.0} k/s, {same} instructions the same",
+        milliseconds(opened),
+        milliseconds(cold),
+        f64::from(distinct) / milliseconds(cold),
+        milliseconds(warm),
+        count as f64 / milliseconds(warm) / 1e3,
+        milliseconds(encode),
+        f64::from(distinct) / milliseconds(encode),
+    );
+    Ok(())
+}
+
+/// Decodes everything once, and how long that takes.
+fn decode(toolchain: &Toolchain, target: &Target, texts: &[Vec<u8>]) -> Result<(Vec<Listing>, Duration), llvm::Error> {
+    let start = Instant::now();
+    let listings = texts.iter().map(|text| toolchain.decode(target, text)).collect::<Result<_, _>>()?;
+    Ok((listings, start.elapsed()))
 }

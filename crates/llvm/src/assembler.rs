@@ -11,8 +11,8 @@ pub trait Assembler: Send + Sync {
     /// [`Target::of_source`] reads a target from that directive.
     ///
     /// # Errors
-    /// Never because of what `source` contains, unless LLVM dies of it ([`crate::ErrorKind::WorkerFailed`]): mistakes
-    /// are in [`Assembly::diagnostics`]. An unknown target, a lost worker.
+    /// Never because of what `source` contains, even if LLVM dies of it: that is in [`Assembly::diagnostics`]. Only an
+    /// unknown target, no worker, or a text of more than 128 MiB.
     fn assemble(&self, target: &Target, source: &str) -> Result<Assembly, Error>;
 }
 
@@ -49,6 +49,11 @@ pub enum Severity {
     Note,
 }
 
+impl Severity {
+    /// All, by their numbers.
+    pub(crate) const ALL: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
+}
+
 /// `12:7: error: invalid operand for instruction`.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,6 +70,11 @@ impl fmt::Display for Diagnostic {
 const INLINE_ASSEMBLY: &str = "<inline asm>:";
 
 impl Diagnostic {
+    /// Says that LLVM died or hung, and how.
+    pub(crate) fn of_death(how: &str) -> Self {
+        Diagnostic { severity: Severity::Error, line: 0, column: 0, message: format!("LLVM dies of it: {how}") }
+    }
+
     /// Reads LLVM's text, `<inline asm>:LINE:COLUMN: MESSAGE`, behind which stand the line itself and a caret.
     pub(crate) fn parse(severity: Severity, text: &str) -> Self {
         let first = text.lines().next().unwrap_or_default();

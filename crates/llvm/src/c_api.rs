@@ -10,8 +10,8 @@ pub(crate) type Ref = *mut c_void;
 /// `LLVMDiagnosticHandler`: a diagnostic, and what was given along with the handler.
 pub(crate) type DiagnosticHandler = extern "C" fn(Ref, *mut c_void);
 
-/// `LLVMCodeGenLevelDefault`.
-pub(crate) const OPT_DEFAULT: c_int = 2;
+/// `LLVMCodeGenLevelNone`.
+pub(crate) const OPT_NONE: c_int = 0;
 /// `LLVMRelocDefault`.
 pub(crate) const RELOC_DEFAULT: c_int = 0;
 /// `LLVMCodeModelDefault`.

@@ -85,6 +85,7 @@ impl TargetCache {
     pub fn round_trips(&self, pieces: &[(&[u8], &Listing)]) -> Result<RoundTrips, Error> {
         let mut new: HashMap<EncodingId, (&[u8], &str)> = HashMap::new();
         for (code, listing) in pieces {
+            assert!(Arc::ptr_eq(&listing.texts, &self.texts), "a listing of another target or toolchain");
             for instruction in listing.instructions().iter().filter(|instruction| instruction.state == State::Decoded) {
                 if self.round_trips.get(instruction.encoding).is_none() {
                     let start = instruction.offset as usize;

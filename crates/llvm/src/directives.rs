@@ -9,6 +9,11 @@ use crate::target::TRIPLE;
 const TARGET: &str = ".amdgcn_target";
 const CODE_OBJECT_VERSION: &str = ".amdhsa_code_object_version";
 const WAVE32: &str = ".amdhsa_wavefront_size32";
+const INST_PREF_SIZE: &str = ".amdhsa_inst_pref_size";
+/// A function in expressions that LLVM has since 23: how much code the instruction prefetcher is told of.
+const INSTPREFSIZE: &str = "instprefsize(";
+/// Its unit, a line of the instruction cache of gfx11 and gfx12.
+const CACHE_LINE_BYTES: u32 = 128;
 
 impl Target {
     /// The target that `source` names in `.amdgcn_target "amdgcn-amd-amdhsa--gfx942:xnack-"`, in wave64 where a kernel
@@ -25,11 +30,36 @@ pub(crate) fn code_object_version(source: &str) -> Option<u32> {
     arguments(source, CODE_OBJECT_VERSION).next()?.parse().ok()
 }
 
-/// `source` with its `.amdgcn_target` spelled by [`TRIPLE`], whatever the triple's spelling was: `amdgcn-amd-amdhsa-unknown-…`,
-/// or `amdgpu9.42-amd-amdhsa-unknown-…`, which LLVM 22 does not know.
-pub(crate) fn with_known_triple(source: &str) -> Cow<'_, str> {
+/// `source` with what only newer assemblers know in words of LLVM 22; lines stay lines.
+pub(crate) fn understood<'a>(target: &Target, source: &'a str) -> Cow<'a, str> {
+    let mut source = with_known_triple(source);
+    if source.contains(INSTPREFSIZE) {
+        let calculate = |line: &str| inst_pref_size(target, line).unwrap_or_else(|| line.to_owned());
+        source = source.split_inclusive('\n').map(calculate).collect::<String>().into();
+    }
+    source
+}
+
+/// `source` with its `.amdgcn_target` spelled by [`TRIPLE`], whatever the triple's spelling was:
+/// `amdgcn-amd-amdhsa-unknown-…`, or `amdgpu9.42-amd-amdhsa-unknown-…`, which LLVM 22 does not know.
+fn with_known_triple(source: &str) -> Cow<'_, str> {
     let Some((triple, id)) = arguments(source, TARGET).next().and_then(split) else { return source.into() };
     source.replacen(&format!("{triple}-{id}"), &format!("{TRIPLE}--{id}"), 1).into()
+}
+
+/// `.amdhsa_inst_pref_size` with its [`INSTPREFSIZE`] calculated: cache lines, rounded up, at most what the field
+/// holds. (Equal to what Triton's LLVM 23 put into descriptors of gfx1100 and gfx1201.)
+fn inst_pref_size(target: &Target, line: &str) -> Option<String> {
+    let field_bits = if target.processor().starts_with("gfx11") { 6 } else { 8 };
+    let most = (1 << field_bits) - 1;
+    let (before, rest) = line.split_once(INSTPREFSIZE)?;
+    if !before.trim_start().starts_with(INST_PREF_SIZE) {
+        return None;
+    }
+    let (bytes, behind) = rest.split_once(')')?;
+    let lines = format!("((({bytes})+{CACHE_LINE_BYTES}-1)/{CACHE_LINE_BYTES})");
+    // LLVM has `max` and no `min`.
+    Some(format!("{before}({lines}+{most}-max({lines},{most})){behind}"))
 }
 
 /// What stands behind `directive` on each line that begins with it.
@@ -67,6 +97,13 @@ mod tests {
         let expected = ".text\n.amdgcn_target \"amdgcn-amd-amdhsa--gfx942:xnack+\"\ns_nop 0\n";
         assert_eq!(with_known_triple(source), expected);
         assert_eq!(with_known_triple(expected), expected);
+    }
+
+    #[test]
+    fn the_prefetch_size_is_calculated() {
+        let source = ".amdhsa_inst_pref_size ((instprefsize(b-a)<<4)&1008)>>4\n";
+        let expected = ".amdhsa_inst_pref_size ((((((b-a)+128-1)/128)+63-max((((b-a)+128-1)/128),63))<<4)&1008)>>4\n";
+        assert_eq!(understood(&Target::new("gfx1100"), source), expected);
     }
 
     #[test]

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use crate::assembler::{Assembly, Diagnostic, Severity};
 use crate::c_api::{
-    Api, CODE_MODEL_DEFAULT, FLAG_BEHAVIOR_ERROR, OBJECT_FILE, OPT_DEFAULT, RELOC_DEFAULT, Ref, SEVERITY_ERROR,
+    Api, CODE_MODEL_DEFAULT, FLAG_BEHAVIOR_ERROR, OBJECT_FILE, OPT_NONE, RELOC_DEFAULT, Ref, SEVERITY_ERROR,
     SEVERITY_WARNING,
 };
 use crate::library::{Library, TargetStrings};
-use crate::{Error, ErrorKind, Target, directives, extras};
+use crate::{Encoded, Error, ErrorKind, Target, directives, extras, instructions};
 
 /// The module flag that chooses the code object version, as a hundredfold (AMDGPU backend guide, "Module Flags").
 const CODE_OBJECT_VERSION: &str = "amdhsa_code_object_version";
@@ -22,6 +22,7 @@ pub(crate) struct Emitter {
     library: Arc<Library>,
     machine: NonNull<c_void>,
     strings: TargetStrings,
+    target: Target,
 }
 
 // SAFETY: a target machine has no tie to the thread that made it; `&mut self` keeps it to one thread at a time.
@@ -52,7 +53,7 @@ impl Emitter {
                     strings.triple.as_ptr(),
                     strings.processor.as_ptr(),
                     strings.features.as_ptr(),
-                    OPT_DEFAULT,
+                    OPT_NONE, // there is nothing to optimise, and the passes take 0.5 ms to set up
                     RELOC_DEFAULT,
                     CODE_MODEL_DEFAULT,
                 )
@@ -64,7 +65,7 @@ impl Emitter {
         let machine = NonNull::new(machine).ok_or_else(|| {
             Error::new(ErrorKind::UnknownTarget, format!("{library} has no assembler for {}", target.processor()))
         })?;
-        Ok(Emitter { library: Arc::clone(library), machine, strings })
+        Ok(Emitter { library: Arc::clone(library), machine, strings, target: target.clone() })
     }
 
     /// Assembles `source`; `code_object_version` is LLVM's default when `None`.
@@ -104,11 +105,16 @@ impl Emitter {
         }
     }
 
+    /// As [`crate::Encoder::encode`].
+    pub fn encode(&mut self, texts: &[&str]) -> Vec<Encoded> {
+        instructions::encode(texts, &mut |source| self.emit(source, None))
+    }
+
     /// As [`crate::Assembler::assemble`].
     pub fn assemble(&mut self, source: &str) -> Assembly {
         let version = directives::code_object_version(source);
         let Emission { object, mut diagnostics } =
-            self.emit(&extras::avoid(&directives::with_known_triple(source)), version);
+            self.emit(&extras::avoid(&directives::understood(&self.target, source)), version);
         for diagnostic in &mut diagnostics {
             diagnostic.line = diagnostic.line.saturating_sub(extras::LINES_BEFORE);
         }

@@ -1,8 +1,8 @@
 //! What LLVM's code generator adds to an object that has nothing but module-level assembly, and how it is avoided or
 //! taken off, so that the object equals `llvm-mc`'s:
 //!
-//! 1. Filling behind the code, when the section `.text` has instructions. So the code is assembled into another section
-//!    of that name, [`CODE`], and the first, empty one is taken off.
+//! 1. Filling in the section `.text` (by LLVM 14 and 15 even when it is empty). So the code is assembled into another
+//!    section of that name, [`CODE`], and the first one is taken off.
 //! 2. The value 0 for the symbols `amdgpu.max_num_vgpr` and so on, over what the source sets. So the source sets
 //!    symbols of other names, as long, that get theirs back ([`MAXIMUM`]).
 //! 3. A metadata note without kernels, the last in `.note`.
@@ -11,7 +11,6 @@
 //! The sections that stay are laid out anew as LLVM lays them out.
 
 use std::collections::HashMap;
-use std::iter;
 
 use object::LittleEndian as LE;
 use object::elf::{
@@ -24,36 +23,53 @@ use crate::string_table::StringTable;
 
 /// Switches to a section `.text` that is not the code generator's; the number is any.
 const CODE: &str = ".section .text,\"ax\",@progbits,unique,7061";
+/// What LLVM fills with: `s_code_end` and, where there is none, `s_nop 0`.
+const FILLING: [&[u8]; 2] = [&0xbf9f_0000_u32.to_le_bytes(), &0xbf80_0000_u32.to_le_bytes()];
 /// Sections that are empty in a module without functions.
 const EMPTY: [&str; 2] = [".AMDGPU.gpr_maximums", ".note.GNU-stack"];
 /// How the names of symbols begin that LLVM sets, and how they begin in a source without extras.
 const MAXIMUM: [&str; 2] = ["amdgpu.max_num_", "coax...max_num_"];
+/// What a metadata note without kernels has in it: a key, and MessagePack's empty list.
+const NO_KERNELS: &[u8] = b"amdhsa.kernels\x90";
 const NOTE: &str = ".note";
 const TEXT: &str = ".text";
+const SECTION: &str = ".section";
+const PUSH: &str = ".pushsection";
 /// Namesz, descsz, type (ELF specification, "Note Section").
 const NOTE_HEADER_BYTES: usize = 12;
 /// A section index.
 const INDEX_BYTES: usize = 4;
 
-/// How many lines [`avoid`] puts before the source.
-pub(crate) const LINES_BEFORE: u32 = 1;
+/// What [`avoid`] puts before the source: every `.text` is aligned to an instruction.
+const BEFORE: [&str; 2] = [CODE, ".p2align 2"];
+/// As the diagnostics see it.
+pub(crate) const LINES_BEFORE: u32 = BEFORE.len() as u32;
 
 /// `source` with other code sections and symbols.
 pub(crate) fn avoid(source: &str) -> String {
     let source = source.replace(MAXIMUM[0], MAXIMUM[1]);
     let mut avoiding = String::with_capacity(source.len() + 1024);
-    for line in iter::once(CODE).chain(source.lines()) {
-        avoiding += if is_to_text(line) { CODE } else { line };
+    for line in BEFORE.into_iter().chain(source.lines()) {
+        match directive_to_text(line) {
+            Some(PUSH) => avoiding.extend([PUSH, CODE.trim_start_matches(SECTION)]),
+            Some(_) => avoiding += CODE,
+            None => avoiding += line,
+        }
         avoiding.push('\n');
     }
     avoiding
 }
 
-/// Whether the line is `.text` or `.section .text,"ax",@progbits`.
-fn is_to_text(line: &str) -> bool {
-    let line = line.split([';', '/']).next().unwrap_or_default().trim();
-    let section = line.strip_prefix(".section").filter(|rest| rest.starts_with([' ', '\t'])).unwrap_or(line);
-    section.split(',').next().unwrap_or_default().trim() == TEXT
+/// The directive of a line that switches to `.text`: `.text`, `.section .text,"ax",@progbits`, `.pushsection .text`.
+fn directive_to_text(line: &str) -> Option<&str> {
+    let line = line.split([';', '/']).next()?.trim();
+    let (directive, argument) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+    let section = argument.split(',').next()?.trim().trim_matches('"');
+    match directive {
+        TEXT if section.is_empty() => Some(directive),
+        SECTION | PUSH if section == TEXT => Some(directive),
+        _ => None,
+    }
 }
 
 /// A section while it is taken apart.
@@ -70,10 +86,15 @@ pub(crate) fn strip(object: &[u8], source: &str) -> Option<Vec<u8>> {
     let (header, _) = from_bytes::<FileHeader64<LE>>(object).ok()?;
     let mut sections = read(object, header)?;
     if let Some(note) = sections.iter_mut().find(|section| section.name == NOTE.as_bytes()) {
-        note.data.truncate(last_note(&note.data)?);
+        let last = last_note(&note.data)?;
+        if note.data[last..].windows(NO_KERNELS.len()).any(|bytes| bytes == NO_KERNELS) {
+            note.data.truncate(last);
+        }
     }
     let text = sections.iter().position(|section| section.name == TEXT.as_bytes())?;
-    sections.remove(text);
+    if !sections.remove(text).data.chunks(4).all(|word| FILLING.contains(&word)) {
+        return None; // code in a subsection, `.text 1`
+    }
     sections.retain(|section| {
         let extra = |name: &&str| section.name == name.as_bytes() && !source.contains(*name);
         !EMPTY.iter().any(extra) && (section.name != NOTE.as_bytes() || !section.data.is_empty())
@@ -213,4 +234,36 @@ fn write(mut header: FileHeader64<LE>, mut sections: Vec<Section>, names_index: 
     object[..size_of::<FileHeader64<LE>>()].copy_from_slice(bytes_of(&header));
     sections.iter().for_each(|section| object.extend(bytes_of(&section.header)));
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_the_code_section_leads_to_the_other_one() {
+        let source =
+            ".text\n\t.section\t.text,\"ax\",@progbits ; a\n.pushsection .text\n.section .text.f\n.text 1\n.textile\n";
+        let other = ".text,\"ax\",@progbits,unique,7061";
+        let expected = format!(
+            ".section {other}\n.p2align 2\n.section {other}\n.section {other}\n.pushsection {other}\n\
+             .section .text.f\n.text 1\n.textile\n"
+        );
+        assert_eq!(avoid(source), expected);
+    }
+
+    #[test]
+    fn the_last_note_is_found_and_a_cut_one_is_refused() {
+        let note = |desc: &[u8]| [&[4, 0, 0, 0, desc.len() as u8, 0, 0, 0, 32, 0, 0, 0], &b"abc\0"[..], desc].concat();
+        let notes = [note(b"1234"), note(b"")].concat();
+        assert_eq!(last_note(&notes), Some(20));
+        assert_eq!(last_note(&notes[..notes.len() - 1]), None);
+    }
+
+    #[test]
+    fn a_damaged_object_is_refused() {
+        for object in [&b""[..], b"\x7fELF", &[0xff; 64], &[0; 4096]] {
+            assert_eq!(strip(object, ""), None);
+        }
+    }
 }

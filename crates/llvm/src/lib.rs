@@ -94,7 +94,8 @@ pub struct Options {
     pub isolation: Isolation,
     /// At most this many worker processes at a time; started as they are needed.
     pub workers: usize,
-    /// A worker that needs longer for 64 KiB of code is taken for hung (it needs some 20 ms).
+    /// A worker that needs longer for 64 KiB of code, 4,000 instructions' texts or 1 MiB of a source text is taken for
+    /// hung (it needs some 20 ms for the first two, 150 ms for the last).
     pub batch_timeout: Duration,
 }
 

@@ -8,7 +8,7 @@ use crate::{Error, ErrorKind};
 
 /// The `ld.lld` that [`link`] uses; `llvm` as there.
 pub fn linker(llvm: Option<&Path>) -> Option<PathBuf> {
-    Search::from_environment(llvm.map(Path::to_owned)).linkers().into_iter().next()
+    Search::from_environment(llvm.map(Path::to_owned)).linker()
 }
 
 /// Links `object`, which an [`crate::Assembler`] made, as `ld.lld -shared` does. `llvm` is the user's choice of an
@@ -30,7 +30,7 @@ pub fn link(llvm: Option<&Path>, object: &[u8]) -> Result<Vec<u8>, Error> {
         let [input, output] = ["in.o", "out.co"].map(|name| folder.path().join(name));
         std::fs::write(&input, object)?;
         let run = Command::new(&linker)
-            .args(["-flavor", "gnu", "-shared", "in.o", "-o", "out.co"])
+            .args(["-shared", "in.o", "-o", "out.co"])
             .current_dir(folder.path()) // messages name `in.o`, not a folder that is gone
             .stdin(Stdio::null())
             .output()?;

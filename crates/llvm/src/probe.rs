@@ -24,7 +24,7 @@ const MACH_MASK: u32 = 0xff;
 const NOT_DISASSEMBLED: [std::ops::RangeInclusive<u32>; 3] = [0x01..=0x1f, 0x20..=0x26, 0x3a..=0x3b];
 
 /// Words that only one family decodes to that mnemonic, by the start of the processor's name: the longest start counts.
-/// Source: `llvm-mc-22 --show-encoding`.
+/// In wave32 and in wave64 (so no `v_dual_…`). Source: `llvm-mc-22 --show-encoding`.
 const FAMILY_WORDS: &[(&str, [u32; 4], &str)] = &[
     ("gfx8", [0xbf81_0000, 0, 0, 0], "s_endpgm"),
     ("gfx9", [0xbf81_0000, 0, 0, 0], "s_endpgm"),
@@ -34,7 +34,7 @@ const FAMILY_WORDS: &[(&str, [u32; 4], &str)] = &[
     ("gfx94", [0xd3f3_8000, 0x0402_0902, 0, 0], "v_mfma_f32_16x16x32_fp8_fp8"),
     ("gfx95", [0xd3ac_0000, 0x0002_2b14, 0xd3ad_0800, 0x0402_1904], "v_mfma_scale_f32_16x16x128_f8f6f4"),
     ("gfx10", [0xbfa1_003f, 0, 0, 0], "s_clause"),
-    ("gfx11", [0xca10_0101, 0x0002_0102, 0, 0], "v_dual_mov_b32"),
+    ("gfx11", [0xbf87_0001, 0, 0, 0], "s_delay_alu"),
     ("gfx12", [0xbfc0_0003, 0, 0, 0], "s_wait_loadcnt"),
     ("gfx125", [0xcc35_0000, 0x0402_0501, 0xcc33_0000, 0x04a2_3108], "v_wmma_scale_f32_16x16x128_f8f6f4"),
 ];

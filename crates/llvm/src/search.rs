@@ -80,16 +80,17 @@ impl Search {
         found
     }
 
-    /// The programs `ld.lld`, best first: the user's choice, ROCm's, the system's from the newest on, `$PATH`'s.
-    pub fn linkers(&self) -> Vec<PathBuf> {
+    /// The program `ld.lld`: beside the user's choice, ROCm's, the system's newest, or the one in `$PATH`.
+    pub fn linker(&self) -> Option<PathBuf> {
+        // The choice may be `/opt/rocm/llvm`, its `bin`, or `/opt/rocm/llvm/lib/libLLVM.so`.
         let explicit = self.explicit.iter().flat_map(|path| path.ancestors().take(3));
         let own = explicit.chain(self.rocm.iter().map(PathBuf::as_path));
-        let own: Vec<PathBuf> =
-            own.flat_map(|folder| [folder.join("bin"), folder.join("llvm/bin"), folder.into()]).collect();
-        let system: Vec<PathBuf> = TOOL_FOLDERS.iter().flat_map(|pattern| expand(&self.root, pattern)).collect();
-        let path: Vec<PathBuf> = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect();
-        let found = own.iter().map(slice::from_ref).chain([&*system, &*path]);
-        found.flat_map(|folders| newest_first(folders, is_linker)).collect()
+        let own = own.flat_map(|folder| [folder.join("bin"), folder.to_owned()]);
+        let path = env::var_os("PATH").unwrap_or_default();
+        let path = env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
+        let system = TOOL_FOLDERS.iter().flat_map(|pattern| expand(&self.root, pattern)).collect();
+        let groups = own.map(|folder| vec![folder]).chain([system, path]);
+        groups.flat_map(|folders| newest_first(&folders, is_linker)).next()
     }
 
     /// The error for when none of the candidates loads; `failures` say why each did not.
@@ -127,7 +128,9 @@ fn expand(root: &Path, pattern: &str) -> Vec<PathBuf> {
 fn newest_first(folders: &[PathBuf], wanted: fn(&Path) -> bool) -> Vec<PathBuf> {
     let entries = folders.iter().flat_map(|folder| folder.read_dir().into_iter().flatten().flatten());
     let paths = entries.map(|entry| entry.path()).filter(|path| wanted(path));
-    let mut files: Vec<PathBuf> = paths.filter_map(|path| path.canonicalize().ok()).collect();
+    // `ld.lld` is a link to a program that goes by the name it is called by.
+    let real = |path: PathBuf| if is_linker(&path) { path.exists().then_some(path) } else { path.canonicalize().ok() };
+    let mut files: Vec<PathBuf> = paths.filter_map(real).collect();
     files.sort_by_cached_key(|path| Reverse((version(path), path.clone())));
     files.dedup();
     files
@@ -149,7 +152,7 @@ fn is_linker(path: &Path) -> bool {
 /// `/usr/lib/llvm-22/bin/llvm-objdump`.
 fn version(path: &Path) -> Vec<u32> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = if is_tool(path) { path.to_string_lossy() } else { name };
+    let name = if is_library(path) { name } else { path.to_string_lossy() };
     name.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
@@ -180,6 +183,26 @@ mod tests {
         }
         std::os::unix::fs::symlink(root.join(files[1]), root.join("usr/lib/llvm-14/lib/libLLVM-22.so"))?;
         assert_eq!(search(&root).candidates(), [files[0], files[1], files[3], files[2]].map(|file| root.join(file)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_linker_beside_the_users_llvm_comes_first_and_the_newest_of_the_systems_last() -> std::io::Result<()> {
+        let root = tempfile::tempdir()?;
+        let root = root.path().canonicalize()?;
+        let files = ["mine/bin/ld.lld", "opt/rocm/llvm/bin/ld.lld", "usr/lib/llvm-22/bin/ld.lld", "usr/bin/ld.lld-9"];
+        for file in files.iter().chain(&["mine/lib/libLLVM.so", "mine/bin/ld.lld.bak"]) {
+            fs::create_dir_all(root.join(file).parent().unwrap_or(&root))?;
+            fs::write(root.join(file), "")?;
+        }
+        let choosing = |path: &str| Search { explicit: Some(root.join(path)), ..search(&root) };
+        for choice in ["mine", "mine/bin", "mine/lib/libLLVM.so"] {
+            assert_eq!(choosing(choice).linker(), Some(root.join(files[0])), "{choice}");
+        }
+        for file in files {
+            assert_eq!(choosing("mine").linker(), Some(root.join(file)));
+            fs::remove_file(root.join(file))?;
+        }
         Ok(())
     }
 

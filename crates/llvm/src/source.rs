@@ -5,11 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::disassembler::Disassembler;
 use crate::emitter::Emitter;
-use crate::encoder::Encoded;
 use crate::encodings::{Outcome, Window};
-use crate::instructions;
 use crate::library::Library;
-use crate::{Assembly, Error, Target};
+use crate::{Assembly, Encoded, Error, Target};
 
 /// Takes in what one window decodes to.
 pub(crate) type Learn<'a> = dyn FnMut(&Window, &Outcome) + 'a;
@@ -70,7 +68,7 @@ impl Source for InProcess {
     }
 
     fn encode(&self, target: &Target, texts: &[&str]) -> Result<Vec<Encoded>, Error> {
-        self.with_emitter(target, |emitter| instructions::encode(texts, &mut |source| emitter.emit(source, None)))
+        self.with_emitter(target, |emitter| emitter.encode(texts))
     }
 
     fn assemble(&self, target: &Target, source: &str) -> Result<Assembly, Error> {

@@ -1,15 +1,19 @@
-//! The last resort: the program `llvm-objdump`, for machines that have LLVM's tools and no shared library of it (ROCm
-//! links its LLVM statically). Slower by far, because a process starts for every batch, and equal in what it answers
-//! (tested).
+//! The last resort: the programs `llvm-objdump` and, beside it, `llvm-mc`, for machines that have LLVM's tools and no
+//! shared library of it (ROCm links its LLVM statically). Slower by far, because a process starts for every batch, and
+//! equal in what it answers (tested).
 //!
 //! The code is wrapped into the smallest ELF file that the program reads. It prints address and words of every
 //! instruction, so that nothing is guessed; what it printed before it died of a word is complete up to that word.
+
+mod mc;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use mc::Mc;
 
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::probe::family_word;
@@ -25,6 +29,7 @@ const UNKNOWN_PROCESSOR: &str = "is not a recognized processor";
 /// See the module.
 pub(crate) struct Spawned {
     tool: PathBuf,
+    mc: Mc,
     version: String,
     timeout: Duration,
 }
@@ -60,7 +65,8 @@ impl Spawned {
         }
         let version =
             output.lines().find_map(|line| line.split_once("LLVM version ")).map_or("", |(_, version)| version);
-        Ok(Spawned { tool: tool.to_owned(), version: version.trim().to_owned(), timeout })
+        let (mc, version) = (Mc::beside(tool, timeout), version.trim().to_owned());
+        Ok(Spawned { tool: tool.to_owned(), mc, version, timeout })
     }
 
     /// Disassembles what starts before `stop` in `code`.
@@ -68,29 +74,17 @@ impl Spawned {
         let folder = tempfile::tempdir()?;
         let [object, out, err] = ["code.elf", "out", "err"].map(|name| folder.path().join(name));
         std::fs::write(&object, wrapped(code))?;
-        let mut child = Command::new(&self.tool)
+        let mut command = Command::new(&self.tool);
+        command
             .args(["-d", "-z", "-j", ".text"])
             .arg(format!("--triple={TRIPLE}"))
             .arg(format!("--mcpu={}", target.processor()))
             .arg(format!("--mattr={}", target.feature_string()))
             .arg(format!("--stop-address={stop}"))
             .arg(&object)
-            .current_dir(folder.path()) // a core file goes with it
-            .stdin(Stdio::null())
             .stdout(std::fs::File::create(&out)?)
-            .stderr(std::fs::File::create(&err)?)
-            .spawn()?;
-        let deadline = Instant::now() + self.timeout;
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
-            if Instant::now() > deadline {
-                child.kill()?;
-                break child.wait()?;
-            }
-            sleep(Duration::from_millis(1));
-        };
+            .stderr(std::fs::File::create(&err)?);
+        let status = run_within(self.timeout, folder.path(), &mut command)?;
         let out = std::fs::read_to_string(out)?;
         let whole_lines = out.rsplit_once('\n').map_or("", |(lines, _)| lines);
         let lines = whole_lines.lines().filter_map(Line::parse).collect();
@@ -152,12 +146,28 @@ impl Source for Spawned {
         Ok(())
     }
 
-    fn encode(&self, _target: &Target, _texts: &[&str]) -> Result<Vec<Encoded>, Error> {
-        Err(Error::new(ErrorKind::NotFound, "not yet"))
+    fn encode(&self, target: &Target, texts: &[&str]) -> Result<Vec<Encoded>, Error> {
+        self.mc.encode(target, texts)
     }
 
-    fn assemble(&self, _target: &Target, _source: &str) -> Result<Assembly, Error> {
-        Err(Error::new(ErrorKind::NotFound, "not yet"))
+    fn assemble(&self, target: &Target, source: &str) -> Result<Assembly, Error> {
+        self.mc.assemble(target, source)
+    }
+}
+
+/// Runs `command` in `folder`, where a core file goes with it, and ends it when it takes too long.
+fn run_within(timeout: Duration, folder: &Path, command: &mut Command) -> io::Result<ExitStatus> {
+    let mut child = command.current_dir(folder).stdin(Stdio::null()).spawn()?;
+    let deadline = Instant::now() + timeout;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if Instant::now() > deadline {
+            child.kill()?;
+            return child.wait();
+        }
+        sleep(Duration::from_millis(1));
     }
 }
 

@@ -78,6 +78,11 @@ fn record(
         problems.push(format!("{source}: {disagreement}"));
     }
     let accum_offset = accum_offset(kernel, target);
+    if (metadata.vgpr_spill_count == Count::Absent) != (metadata.sgpr_spill_count == Count::Absent) {
+        problems.push(format!(
+            "{source}: only one of .vgpr_spill_count and .sgpr_spill_count is there: no producer writes so"
+        ));
+    }
     let agpr = agpr(kernel, isa_target.as_ref(), accum_offset);
     problems.extend(parts_problem(kernel, isa_target.as_ref(), accum_offset).map(|p| format!("{source}: {p}")));
     let vgpr = required(&metadata.vgpr_count, ".vgpr_count");

@@ -68,7 +68,7 @@ impl Sidecar {
             && let Some(metadata) = metadata_object(&json, &kernel.with_extension("json"))?
         {
             sidecar.has_metadata = true;
-            sidecar.shared_bytes = metadata.get("shared").and_then(Value::as_u64);
+            sidecar.shared_bytes = Some(shared_bytes(&metadata, &kernel.with_extension("json"))?);
             sidecar.identity.options = options(&metadata);
         }
         let ir = match text("source")? {
@@ -118,15 +118,23 @@ fn read_text(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// The object of a Triton metadata file; none for some other JSON that happens to be there.
+/// The object of a Triton metadata file; none for some other object that happens to be there.
 fn metadata_object(json: &str, path: &Path) -> Result<Option<Map<String, Value>>, String> {
     match serde_json::from_str(json) {
         Ok(Value::Object(object)) if object.contains_key("shared") || object.contains_key("num_warps") => {
             Ok(Some(object))
         }
-        Ok(_) => Ok(None),
+        Ok(Value::Object(_)) => Ok(None),
+        Ok(_) => Err(format!("{}: is no JSON object; Triton's metadata file is", path.display())),
         Err(error) => Err(format!("{}:{}:{}: not JSON: {error}", path.display(), error.line(), error.column())),
     }
+}
+
+/// Static LDS: every version of the file has it.
+fn shared_bytes(metadata: &Map<String, Value>, path: &Path) -> Result<u64, String> {
+    let shared =
+        metadata.get("shared").ok_or_else(|| format!("{}: `shared` (bytes of LDS) is missing", path.display()))?;
+    shared.as_u64().ok_or_else(|| format!("{}: `shared` is {shared}, expected bytes of LDS", path.display()))
 }
 
 /// Keys of the metadata file that are results, places or the target.

@@ -1,6 +1,8 @@
 //! Following containers into each other, down to code objects and compressed bundles.
 
-use super::{Contents, DEPTH_LIMIT, Entry, Kind, STEP, Skipped, archive, bundle, describe, host, package, sniff};
+use super::{
+    Contents, DEPTH_LIMIT, Entry, Kind, STEP, Skipped, archive, bundle, describe, host, is_bitcode, package, sniff,
+};
 use crate::error::{Error, Place, Result};
 use crate::target::TargetId;
 use std::collections::HashMap;
@@ -70,7 +72,13 @@ impl<'a> Walk<'a> {
             Some(Kind::Archive) => self.archive(bytes, at),
             Some(Kind::OffloadPackage) => self.packages(bytes, at, "image"),
             None => {
-                self.skip(at, describe(bytes));
+                // What a container states to be for an AMD GPU is code that a loader would want.
+                if declared.is_some() && !is_bitcode(bytes) {
+                    let size = bytes.len();
+                    self.problem(at, format!("holds no code object: its {size} bytes are {}", describe(bytes)));
+                } else {
+                    self.skip(at, describe(bytes));
+                }
                 Ok(())
             }
         };

@@ -3,17 +3,26 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use super::process::{Failure, Process};
-use super::protocol::Request;
+use super::protocol::{MAX_SOURCE_BYTES, Reply, Request, Stretch};
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::source::{Learn, Source};
-use crate::{Assembly, Encoded, Error, ErrorKind, Options, Target};
+use crate::{Assembly, Diagnostic, Encoded, Error, ErrorKind, Options, Refusal, Target};
 
 /// How much code a worker is given at once: some 9,000 instructions, 10 ms when all are new.
 const BATCH_BYTES: usize = 64 << 10;
+/// How many texts a worker is given at once: enough to make up for starting the assembler, and 25 ms at most.
+const MIN_BATCH_TEXTS: usize = 250;
+const MAX_BATCH_TEXTS: usize = 4000;
+/// What loses its worker so often is to blame.
+const TRIES: u32 = 2;
+/// For so much of a source text the time of one batch is allowed.
+const TIMED_SOURCE_BYTES: u32 = 1 << 20;
 /// So many workers may be lost for no word's sake before a batch is given up; and so many while they start.
 const TOLERATED_ACCIDENTS: u32 = 5;
 
@@ -96,8 +105,13 @@ impl Source for Pool {
         let (mut start, mut careful, mut accidents) = (0, false, 0);
         loop {
             let (code, crashed) = (&batch[start..], self.crashed(target));
-            let request = Request { target, careful, until: BATCH_BYTES - start, crashed: &crashed, code };
-            let (trying, why) = match loan.revive()?.ask(&request, self.batch_timeout, learn) {
+            let stretch = Stretch { target, careful, until: BATCH_BYTES - start, crashed: &crashed, code };
+            let take = &mut |reply: Reply| {
+                if let Reply::Learnt(offset, outcome) = reply {
+                    learn(&Window::at(code, offset), &outcome);
+                }
+            };
+            let (trying, why) = match loan.revive()?.ask(&Request::Decode(stretch), self.batch_timeout, take) {
                 Ok(()) => return Ok(()),
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::Lost { trying, why }) => (trying, why),
@@ -124,16 +138,86 @@ impl Source for Pool {
         }
     }
 
-    fn encode(&self, _target: &Target, _texts: &[&str]) -> Result<Vec<Encoded>, Error> {
-        Err(Error::new(ErrorKind::NotFound, "not yet"))
+    /// Shared out among as many workers as there may be.
+    fn encode(&self, target: &Target, texts: &[&str]) -> Result<Vec<Encoded>, Error> {
+        let share = texts.len().div_ceil(self.limit).clamp(MIN_BATCH_TEXTS, MAX_BATCH_TEXTS);
+        let batches: Vec<&[&str]> = texts.chunks(share).collect();
+        if let [batch] = batches[..] {
+            return self.encode_batch(target, batch);
+        }
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            while let Some((i, batch)) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, batches.get(i)?)))
+            {
+                done.push((i, self.encode_batch(target, batch)));
+            }
+            done
+        };
+        let mut done: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.limit.min(batches.len())).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+        });
+        done.sort_by_key(|(i, _)| *i);
+        done.into_iter().map(|(_, encoded)| encoded).collect::<Result<Vec<_>, _>>().map(|batches| batches.concat())
     }
 
-    fn assemble(&self, _target: &Target, _source: &str) -> Result<Assembly, Error> {
-        Err(Error::new(ErrorKind::NotFound, "not yet"))
+    fn assemble(&self, target: &Target, source: &str) -> Result<Assembly, Error> {
+        if source.len() > MAX_SOURCE_BYTES {
+            let message = format!("{} bytes of assembly, at most {MAX_SOURCE_BYTES} are assembled", source.len());
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        let request = Request::Assemble { target, source };
+        let timeout = self.batch_timeout * (1 + source.len() as u32 / TIMED_SOURCE_BYTES);
+        let mut lost = String::new();
+        for _ in 0..TRIES {
+            let mut assembly = Assembly::default();
+            let mut loan = self.borrow()?;
+            let answer = loan.revive()?.ask(&request, timeout, &mut |reply| match reply {
+                Reply::Diagnosed(diagnostic) => assembly.diagnostics.push(diagnostic),
+                Reply::Object(object) => assembly.object = Some(object.to_vec()),
+                _ => {}
+            });
+            match answer {
+                Ok(()) => return Ok(assembly),
+                Err(Failure::Refused(error)) => return Err(error),
+                Err(Failure::Lost { why, .. }) => (loan.process, lost) = (None, why),
+            }
+        }
+        Ok(Assembly { object: None, diagnostics: vec![Diagnostic::of_death(&lost)] })
     }
 }
 
 impl Pool {
+    /// A batch whose worker is lost is halved, until one text is left that costs its worker's life every time.
+    fn encode_batch(&self, target: &Target, texts: &[&str]) -> Result<Vec<Encoded>, Error> {
+        for _ in 0..TRIES {
+            let mut encoded = Vec::with_capacity(texts.len());
+            let mut loan = self.borrow()?;
+            let request = Request::Encode { target, texts };
+            let answer = loan.revive()?.ask(&request, self.batch_timeout, &mut |reply| {
+                if let Reply::Encoded(text) = reply {
+                    encoded.push(text);
+                }
+            });
+            match answer {
+                Ok(()) if encoded.len() == texts.len() => return Ok(encoded),
+                Ok(()) => {
+                    return Err(Error::new(ErrorKind::WorkerFailed, "an LLVM worker did not answer for all texts"));
+                }
+                Err(Failure::Refused(error)) => return Err(error),
+                Err(Failure::Lost { .. }) => loan.process = None,
+            }
+            drop(loan);
+            if texts.len() > 1 {
+                let (left, right) = texts.split_at(texts.len() / 2);
+                return Ok([self.encode_batch(target, left)?, self.encode_batch(target, right)?].concat());
+            }
+        }
+        Ok(vec![Err(Refusal { column: 0, message: "LLVM dies of it".to_owned() })])
+    }
+
     fn crashed(&self, target: &Target) -> Vec<Window> {
         let crashed = self.crashed.lock().unwrap_or_else(PoisonError::into_inner);
         crashed.get(target).cloned().unwrap_or_default()

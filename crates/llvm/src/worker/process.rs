@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 use super::ARGUMENT;
 use super::protocol::{Reply, Request, read_frame};
-use crate::encodings::Window;
-use crate::source::Learn;
 use crate::{Error, ErrorKind};
 
 /// This program. On Linux that name holds even after the file was replaced, as an update does.
@@ -28,6 +26,9 @@ pub(super) struct Process {
     /// What it said of its library.
     pub description: String,
 }
+
+/// Takes in one part of an answer.
+pub(super) type Take<'a> = dyn FnMut(Reply) + 'a;
 
 /// Why a request was not answered.
 pub(super) enum Failure {
@@ -72,11 +73,11 @@ impl Process {
         Ok(Process { child, socket, stderr, description: String::new() })
     }
 
-    /// Sends `request` and hands what comes back to `learn`. `timeout` is for the whole answer, or in a careful request
+    /// Sends `request` and hands what comes back to `take`. `timeout` is for the whole answer, or in a careful request
     /// for each word.
-    pub fn ask(&mut self, request: &Request, timeout: Duration, learn: &mut Learn) -> Result<(), Failure> {
+    pub fn ask(&mut self, request: &Request, timeout: Duration, take: &mut Take) -> Result<(), Failure> {
         let mut trying = None;
-        self.exchange(request, timeout, learn, &mut trying).map_err(|error| match error.downcast::<Error>() {
+        self.exchange(request, timeout, take, &mut trying).map_err(|error| match error.downcast::<Error>() {
             Ok(refusal) => Failure::Refused(refusal),
             Err(error) => Failure::Lost { trying, why: self.obituary(&error) },
         })
@@ -87,7 +88,7 @@ impl Process {
         &mut self,
         request: &Request,
         timeout: Duration,
-        learn: &mut Learn,
+        take: &mut Take,
         trying: &mut Option<usize>,
     ) -> io::Result<()> {
         let socket = &mut self.socket.get_mut().socket;
@@ -99,8 +100,8 @@ impl Process {
                 Reply::Done => return Ok(()),
                 Reply::Refused(kind, message) => return Err(io::Error::other(Error::new(kind, message))),
                 Reply::Trying(offset) => (*trying, deadline) = (Some(offset), Instant::now() + timeout),
-                Reply::Learnt(offset, outcome) => learn(&Window::at(request.code, offset), &outcome),
                 Reply::Ready(_) => return Err(io::ErrorKind::InvalidData.into()),
+                part => take(part),
             }
         }
     }

@@ -1,19 +1,32 @@
 //! What parent and worker say to each other: frames of a 4-byte little-endian length, a tag byte and fields. Both ends
 //! are the same program, so there is no version; a worker's frames are still checked, because LLVM may have damaged it.
 //!
-//! The worker speaks first (`Ready` or `Refused`). Then each [`Request`] is answered by any number of `Trying` and
-//! `Learnt`, and one `Done` or `Refused`.
+//! The worker speaks first (`Ready` or `Refused`). Then each [`Request`] is answered by any number of replies of its
+//! own kinds, and one `Done` or `Refused`.
 
 use std::io::{self, Read, Write};
 
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
-use crate::{ErrorKind, Target};
+use crate::{Diagnostic, Encoded, ErrorKind, Refusal, Severity, Target};
 
-/// More than any frame has: a batch is 64 KiB of code, its answer at most 1 KiB of text for each of its words.
-const MAX_FRAME_BYTES: usize = 64 << 20;
+/// More than any frame has: a batch is 64 KiB of code, its answer at most 1 KiB of text for each of its words; a source
+/// text has at most [`MAX_SOURCE_BYTES`], its object fewer.
+const MAX_FRAME_BYTES: usize = 256 << 20;
+/// The longest source text that a worker is given; a kernel of 100,000 instructions has 10 MiB.
+pub(super) const MAX_SOURCE_BYTES: usize = 128 << 20;
 
-/// Decode what is new to the worker in a stretch of code.
-pub(super) struct Request<'a> {
+/// What the parent asks for.
+pub(super) enum Request<'a> {
+    /// Answered by `Trying` and `Learnt`.
+    Decode(Stretch<'a>),
+    /// Answered by an `Encoded` for each of the texts, in their order.
+    Encode { target: &'a Target, texts: &'a [&'a str] },
+    /// Answered by any number of `Diagnosed`, and an `Object` if there is one.
+    Assemble { target: &'a Target, source: &'a str },
+}
+
+/// Code in which the worker decodes what is new to it.
+pub(super) struct Stretch<'a> {
     pub target: &'a Target,
     /// Announce each word before LLVM sees it, and answer at once: finds the word that kills.
     pub careful: bool,
@@ -25,7 +38,13 @@ pub(super) struct Request<'a> {
 }
 
 /// A request as the worker receives it.
-pub(super) struct OwnedRequest {
+pub(super) enum OwnedRequest {
+    Decode(OwnedStretch),
+    Encode { target: Target, texts: Vec<String> },
+    Assemble { target: Target, source: String },
+}
+
+pub(super) struct OwnedStretch {
     pub target: Target,
     pub careful: bool,
     pub until: usize,
@@ -43,19 +62,41 @@ pub(super) enum Reply<'a> {
     Trying(usize),
     /// The instruction at this offset is new.
     Learnt(usize, Outcome<'a>),
+    /// The next text is this instruction.
+    Encoded(Encoded),
+    /// What LLVM says of a source text.
+    Diagnosed(Diagnostic),
+    /// What a source text has become.
+    Object(&'a [u8]),
     /// The request is answered.
     Done,
 }
 
 impl Request<'_> {
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut body = Vec::with_capacity(self.code.len() + 64);
-        body.extend([u8::from(self.careful), u8::from(self.target.wave64())]);
-        put_u32(&mut body, self.until);
-        put_bytes(&mut body, self.target.to_string().as_bytes());
-        put_u32(&mut body, self.crashed.len());
-        self.crashed.iter().for_each(|window| body.extend(window.bytes()));
-        put_bytes(&mut body, self.code);
+        let mut body = Vec::new();
+        match self {
+            Request::Decode(stretch) => {
+                body.push(b'd');
+                put_target(&mut body, stretch.target);
+                body.push(u8::from(stretch.careful));
+                put_u32(&mut body, stretch.until);
+                put_u32(&mut body, stretch.crashed.len());
+                stretch.crashed.iter().for_each(|window| body.extend(window.bytes()));
+                put_bytes(&mut body, stretch.code);
+            }
+            Request::Encode { target, texts } => {
+                body.push(b'e');
+                put_target(&mut body, target);
+                put_u32(&mut body, texts.len());
+                texts.iter().for_each(|text| put_bytes(&mut body, text.as_bytes()));
+            }
+            Request::Assemble { target, source } => {
+                body.push(b'a');
+                put_target(&mut body, target);
+                put_bytes(&mut body, source.as_bytes());
+            }
+        }
         write_frame(out, &body)
     }
 }
@@ -65,12 +106,22 @@ impl OwnedRequest {
     pub fn read(input: &mut impl Read) -> io::Result<Self> {
         let frame = read_frame(input)?;
         let mut fields = Fields(&frame);
-        let (careful, wave64) = (fields.u8()? != 0, fields.u8()? != 0);
-        let until = fields.u32()?;
-        let target = Target::from_id(fields.str()?).map_err(io::Error::other)?.with_wave64(wave64);
-        let crashed = (0..fields.u32()?).map(|_| Ok(Window::at(fields.take(MAX_INSTRUCTION_BYTES)?, 0)));
-        let crashed = crashed.collect::<io::Result<_>>()?;
-        Ok(OwnedRequest { target, careful, until, crashed, code: fields.bytes()?.to_vec() })
+        let tag = fields.u8()?;
+        let target = fields.target()?;
+        Ok(match tag {
+            b'd' => {
+                let (careful, until) = (fields.u8()? != 0, fields.u32()?);
+                let crashed = (0..fields.u32()?).map(|_| Ok(Window::at(fields.take(MAX_INSTRUCTION_BYTES)?, 0)));
+                let crashed = crashed.collect::<io::Result<_>>()?;
+                OwnedRequest::Decode(OwnedStretch { target, careful, until, crashed, code: fields.bytes()?.to_vec() })
+            }
+            b'e' => {
+                let texts = (0..fields.u32()?).map(|_| Ok(fields.str()?.to_owned())).collect::<io::Result<_>>()?;
+                OwnedRequest::Encode { target, texts }
+            }
+            b'a' => OwnedRequest::Assemble { target, source: fields.str()?.to_owned() },
+            _ => return Err(malformed()),
+        })
     }
 }
 
@@ -99,6 +150,25 @@ impl<'a> Reply<'a> {
                 put_u32(&mut body, *offset);
                 put_bytes(&mut body, text.as_bytes());
             }
+            Reply::Encoded(Ok(bytes)) => {
+                body.push(b'E');
+                put_bytes(&mut body, bytes);
+            }
+            Reply::Encoded(Err(refusal)) => {
+                body.push(b'F');
+                put_u32(&mut body, refusal.column as usize);
+                put_bytes(&mut body, refusal.message.as_bytes());
+            }
+            Reply::Diagnosed(diagnostic) => {
+                body.extend([b'M', diagnostic.severity as u8]);
+                put_u32(&mut body, diagnostic.line as usize);
+                put_u32(&mut body, diagnostic.column as usize);
+                put_bytes(&mut body, diagnostic.message.as_bytes());
+            }
+            Reply::Object(bytes) => {
+                body.push(b'O');
+                put_bytes(&mut body, bytes);
+            }
             Reply::Done => body.push(b'D'),
         }
         write_frame(out, &body)
@@ -124,6 +194,14 @@ impl<'a> Reply<'a> {
                     _ => return Err(malformed()),
                 }
             }
+            b'E' => Reply::Encoded(Ok(fields.bytes()?.into())),
+            b'F' => Reply::Encoded(Err(Refusal { column: fields.u32()? as u32, message: fields.str()?.to_owned() })),
+            b'M' => {
+                let severity = *Severity::ALL.get(usize::from(fields.u8()?)).ok_or_else(malformed)?;
+                let (line, column) = (fields.u32()? as u32, fields.u32()? as u32);
+                Reply::Diagnosed(Diagnostic { severity, line, column, message: fields.str()?.to_owned() })
+            }
+            b'O' => Reply::Object(fields.bytes()?),
             b'D' => Reply::Done,
             _ => return Err(malformed()),
         })
@@ -146,6 +224,11 @@ pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut body = vec![0; len];
     input.read_exact(&mut body)?;
     Ok(body)
+}
+
+fn put_target(body: &mut Vec<u8>, target: &Target) {
+    body.push(u8::from(target.wave64()));
+    put_bytes(body, target.to_string().as_bytes());
 }
 
 fn put_u32(body: &mut Vec<u8>, number: usize) {
@@ -180,6 +263,11 @@ impl<'a> Fields<'a> {
         Ok(u32::from_le_bytes([field[0], field[1], field[2], field[3]]) as usize)
     }
 
+    fn target(&mut self) -> io::Result<Target> {
+        let wave64 = self.u8()? != 0;
+        Ok(Target::from_id(self.str()?).map_err(io::Error::other)?.with_wave64(wave64))
+    }
+
     fn bytes(&mut self) -> io::Result<&'a [u8]> {
         let len = self.u32()?;
         self.take(len)
@@ -199,10 +287,33 @@ mod tests {
         let target = Target::from_id("gfx1100:xnack-").map_err(io::Error::other)?.with_wave64(true);
         let crashed = [Window([1, 2, 3, 4, 5])];
         let mut wire = Vec::new();
-        Request { target: &target, careful: true, until: 3, crashed: &crashed, code: b"12345" }.write(&mut wire)?;
-        let request = OwnedRequest::read(&mut wire.as_slice())?;
+        let stretch = Stretch { target: &target, careful: true, until: 3, crashed: &crashed, code: b"12345" };
+        Request::Decode(stretch).write(&mut wire)?;
+        let OwnedRequest::Decode(request) = OwnedRequest::read(&mut wire.as_slice())? else {
+            return Err(malformed());
+        };
         assert_eq!((request.target, request.careful, request.until), (target, true, 3));
         assert_eq!((request.crashed.as_slice(), request.code.as_slice()), (&crashed[..], &b"12345"[..]));
+        Ok(())
+    }
+
+    #[test]
+    fn texts_and_what_they_become_arrive_as_they_were_sent() -> io::Result<()> {
+        let (target, mut wire) = (Target::new("gfx942"), Vec::new());
+        Request::Encode { target: &target, texts: &["s_nop 0", ""] }.write(&mut wire)?;
+        let OwnedRequest::Encode { texts, .. } = OwnedRequest::read(&mut wire.as_slice())? else {
+            return Err(malformed());
+        };
+        assert_eq!(texts, ["s_nop 0", ""]);
+
+        let refusal = Refusal { column: 7, message: "no".into() };
+        let diagnostic = Diagnostic { severity: Severity::Warning, line: 1, column: 2, message: "hey".into() };
+        let mut wire = Vec::new();
+        Reply::Encoded(Err(refusal.clone())).write(&mut wire)?;
+        Reply::Diagnosed(diagnostic.clone()).write(&mut wire)?;
+        let mut wire = wire.as_slice();
+        assert!(matches!(Reply::parse(&read_frame(&mut wire)?)?, Reply::Encoded(Err(found)) if found == refusal));
+        assert!(matches!(Reply::parse(&read_frame(&mut wire)?)?, Reply::Diagnosed(found) if found == diagnostic));
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The worker's side: requests in on file descriptor 0, a socket, and replies out on the same.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -8,15 +9,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use super::protocol::{OwnedRequest, Reply};
+use super::protocol::{OwnedRequest, OwnedStretch, Reply};
 use crate::disassembler::Disassembler;
+use crate::emitter::Emitter;
 use crate::encodings::{Encodings, Outcome, Window};
 use crate::library::Library;
-use crate::{Error, Target};
+use crate::{Assembly, Error, Target};
+
+/// What a worker may map; LLVM itself and the longest source text take 1 GiB.
+const MEMORY_BYTES: u64 = 8 << 30;
 
 /// Serves until the parent closes the socket.
 pub(super) fn main(library: &Path) -> ! {
-    leave_no_core_file();
+    limit_resources();
     // An error means that the parent is gone; there is nobody to tell.
     let _ = serve(library);
     end()
@@ -44,12 +49,23 @@ fn serve(path: &Path) -> io::Result<()> {
         }
         end()
     });
-    let mut learners = HashMap::new();
+    let mut server = Server { library, learners: HashMap::new(), emitters: HashMap::new() };
     for request in requests {
-        answer(&request, &library, &mut learners, &mut out)?;
+        match server.answer(&request, &mut out).map_err(io::Error::downcast::<Error>) {
+            Ok(()) => Reply::Done.write(&mut out)?,
+            Err(Ok(error)) => refuse(&error, &mut out)?,
+            Err(Err(parent_is_gone)) => return Err(parent_is_gone),
+        }
         out.flush()?;
     }
     Ok(())
+}
+
+/// What this worker has made for each target.
+struct Server {
+    library: Arc<Library>,
+    learners: HashMap<Target, Learner>,
+    emitters: HashMap<Target, Emitter>,
 }
 
 /// A target's context, and what this worker has told of it: each encoding is decoded and sent once.
@@ -58,37 +74,61 @@ struct Learner {
     told: Encodings,
 }
 
-fn answer(
-    request: &OwnedRequest,
-    library: &Arc<Library>,
-    learners: &mut HashMap<Target, Learner>,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    if !learners.contains_key(&request.target) {
-        match Disassembler::new(library, &request.target) {
-            Ok(disassembler) => {
-                learners.insert(request.target.clone(), Learner { disassembler, told: Encodings::new() });
+impl Server {
+    /// A refusal is an `io::Error` that wraps an [`Error`].
+    fn answer(&mut self, request: &OwnedRequest, out: &mut impl Write) -> io::Result<()> {
+        match request {
+            OwnedRequest::Decode(stretch) => self.learner(&stretch.target)?.decode(stretch, out),
+            OwnedRequest::Encode { target, texts } => {
+                let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+                let encoded = self.emitter(target)?.encode(&texts);
+                encoded.into_iter().try_for_each(|encoded| Reply::Encoded(encoded).write(out))
             }
-            Err(error) => return refuse(&error, out),
+            OwnedRequest::Assemble { target, source } => {
+                let Assembly { object, diagnostics } = self.emitter(target)?.assemble(source);
+                diagnostics.into_iter().try_for_each(|diagnostic| Reply::Diagnosed(diagnostic).write(out))?;
+                object.map_or(Ok(()), |object| Reply::Object(&object).write(out))
+            }
         }
     }
-    let Some(Learner { disassembler, told }) = learners.get_mut(&request.target) else { return Ok(()) };
-    for window in &request.crashed {
-        told.insert(window, &Outcome::Crashed);
+
+    fn learner(&mut self, target: &Target) -> io::Result<&mut Learner> {
+        Ok(match self.learners.entry(target.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let disassembler = Disassembler::new(&self.library, target).map_err(io::Error::other)?;
+                new.insert(Learner { disassembler, told: Encodings::new() })
+            }
+        })
     }
-    let mut offset = 0;
-    while let Some(miss) = told.walk(&request.code, offset, request.until, |_, _| ()) {
-        if request.careful {
-            Reply::Trying(miss).write(out)?;
-            out.flush()?;
+
+    fn emitter(&mut self, target: &Target) -> io::Result<&mut Emitter> {
+        Ok(match self.emitters.entry(target.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Emitter::new(&self.library, target).map_err(io::Error::other)?),
+        })
+    }
+}
+
+impl Learner {
+    fn decode(&mut self, stretch: &OwnedStretch, out: &mut impl Write) -> io::Result<()> {
+        for window in &stretch.crashed {
+            self.told.insert(window, &Outcome::Crashed);
         }
-        let window = Window::at(&request.code, miss);
-        let outcome = disassembler.decode(&window);
-        Reply::Learnt(miss, outcome).write(out)?;
-        told.insert(&window, &outcome);
-        offset = miss;
+        let mut offset = 0;
+        while let Some(miss) = self.told.walk(&stretch.code, offset, stretch.until, |_, _| ()) {
+            if stretch.careful {
+                Reply::Trying(miss).write(out)?;
+                out.flush()?;
+            }
+            let window = Window::at(&stretch.code, miss);
+            let outcome = self.disassembler.decode(&window);
+            Reply::Learnt(miss, outcome).write(out)?;
+            self.told.insert(&window, &outcome);
+            offset = miss;
+        }
+        Ok(())
     }
-    Reply::Done.write(out)
 }
 
 fn refuse(error: &Error, out: &mut impl Write) -> io::Result<()> {
@@ -101,9 +141,13 @@ fn end() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// A crash here is expected and dealt with: no 200 MB file about it.
-fn leave_no_core_file() {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a live struct of the type that the call reads.
-    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
+/// A crash here is expected and dealt with: no 200 MB file about it. And a text that asks for terabytes
+/// (`.zero 1 << 40`) gets none.
+fn limit_resources() {
+    let limits = [(libc::RLIMIT_CORE, 0), (libc::RLIMIT_AS, MEMORY_BYTES)];
+    for (resource, most) in limits {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: a live struct of the type that the call reads.
+        unsafe { libc::setrlimit(resource, &limit) };
+    }
 }

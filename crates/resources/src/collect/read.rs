@@ -80,6 +80,8 @@ pub fn file(work: &Work, bytes: &[u8], options: Options<'_>) -> FileResult {
     };
     if container::sniff(bytes).is_some() {
         result = containers(work, bytes, expected, options);
+    } else if let Some(member) = &work.member {
+        return FileResult::problem(format!("{source}: there is no `{member}`: the file is no container"));
     } else if text::is_assembly(bytes) {
         result.take(text::read(bytes, source, Origin::Any), &work.place);
     } else if expected {

@@ -102,11 +102,13 @@ fn list(entries: fs::ReadDir, directory: &Path, place: &str, depth: usize) -> Tr
         let kind = entry.file_type();
         if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
             directories.push((entry.path(), below(&name)));
-        } else if kind.is_ok_and(|k| k.is_symlink()) && entry.path().is_dir() {
+        } else if kind.as_ref().is_ok_and(|k| k.is_symlink()) && entry.path().is_dir() {
             // A link may lead back up; what it leads to can be given as an input of its own.
             tree.warnings.push(format!("{}: a link to a directory is not followed", below(&name)));
-        } else {
+        } else if kind.is_ok_and(|k| k.is_file() || k.is_symlink() && entry.path().is_file()) {
             files.insert((name, entry.path()));
+        } else if looks_like_kernels(&name) {
+            tree.problems.push(format!("{}: is no regular file, or leads to none", below(&name)));
         }
     }
     choose(&files, place, &below, &mut tree);
@@ -177,7 +179,7 @@ fn choose(files: &BTreeSet<(String, PathBuf)>, place: &str, below: &dyn Fn(&str)
             Some(rank) if triton::KERNEL_EXTENSIONS[..rank].iter().any(|e| has(e)) => {}
             Some(_) => tree.work.push(work(name, path, below(stem), Form::Triton)),
             None => {
-                let expected = matches!(extension, "co" | "hipfb" | "hsaco");
+                let expected = looks_like_kernels(name);
                 if expected || may_hold_kernels(name) {
                     tree.work.push(work(name, path, below(name), Form::Content { expected }));
                 }
@@ -199,6 +201,11 @@ fn is_stage_of_a_dump(name: &str) -> bool {
 /// `19_reconcile_unrealized_casts.mlir`: what FlyDSL writes on the way.
 fn is_compiler_stage(name: &str) -> bool {
     is_stage_of_a_dump(name) && (name.ends_with(".mlir") || name.ends_with(".ll"))
+}
+
+/// A name that only files with kernels have.
+fn looks_like_kernels(name: &str) -> bool {
+    [".co", ".hsaco", ".hipfb", ".amdgcn", "final_isa.s"].iter().any(|end| name.ends_with(end))
 }
 
 /// Text that no kernel is ever in; everything else is opened and looked at.

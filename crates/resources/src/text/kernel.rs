@@ -193,6 +193,11 @@ impl<'a> Reader<'_, 'a> {
             ));
         }
         self.check_parts(&cells, &mut problems);
+        if let (Some(total), Some(numbered)) = (cells[Metric::Sgpr].value(), cells[Metric::NumberedSgpr].value())
+            && total < numbered
+        {
+            problems.push(format!("{}: .sgpr_count {total} is below its part, {numbered} numbered SGPRs", self.source));
+        }
         if let Some(block) = self.descriptors.get(name.as_bytes()) {
             self.check_descriptor(block, &cells, &mut values, &mut problems);
         }
@@ -299,7 +304,8 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// The descriptor repeats sizes of the metadata; they must agree. Its VGPR count may be raised, never lowered.
+    /// The descriptor repeats what the metadata and the symbols say; they must agree. Its register counts may be
+    /// raised, to keep more waves off, and never lowered.
     fn check_descriptor(
         &self,
         block: &DescriptorBlock<'_>,
@@ -312,6 +318,7 @@ impl<'a> Reader<'_, 'a> {
                 b".amdhsa_group_segment_fixed_size" => (Metric::LdsStaticBytes, false),
                 b".amdhsa_private_segment_fixed_size" => (Metric::ScratchBytes, false),
                 b".amdhsa_next_free_vgpr" => (Metric::Vgpr, true),
+                b".amdhsa_next_free_sgpr" => (Metric::NumberedSgpr, true),
                 _ => continue,
             };
             let (Ok(stated), Cell::Value(metadata)) = (values.eval(value), &cells[metric]) else {
@@ -320,7 +327,7 @@ impl<'a> Reader<'_, 'a> {
             let agrees = u64::try_from(stated).is_ok_and(|s| if may_exceed { s >= *metadata } else { s == *metadata });
             if !agrees {
                 let (field, line) = (String::from_utf8_lossy(field), self.scan.line_of(at));
-                problems.push(format!("{}:{line}: {field} is {stated} and the metadata says {metadata}", self.source));
+                problems.push(format!("{}:{line}: {field} is {stated}, elsewhere it is {metadata}", self.source));
             }
         }
     }

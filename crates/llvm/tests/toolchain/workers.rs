@@ -1,4 +1,4 @@
-//! Workers that crash, are killed, hang: everything else still decodes.
+//! Workers that crash, are killed, hang: everything else still decodes, encodes and assembles.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Failed, Trial};
-use llvm::{Decoder, Listing, Options, State, Target, Toolchain};
+use llvm::{Assembler, Assembly, Decoder, Encoder, Listing, Options, State, Target, Toolchain};
 use tempfile::TempDir;
 
 use crate::{Engine, Outcome};
@@ -25,9 +25,17 @@ pub fn trials(engines: &[Engine]) -> Vec<Trial> {
     let mut trials: Vec<Trial> = survivors
         .map(|&engine| Trial::test(format!("only_the_word_that_kills_is_marked_{engine:?}"), move || crashes(engine)))
         .collect();
+    for &engine in engines.iter().filter(|engine| **engine != Engine::InProcess) {
+        trials
+            .push(Trial::test(format!("only_the_text_that_kills_is_refused_{engine:?}"), move || killer_text(engine)));
+        trials
+            .push(Trial::test(format!("a_source_that_kills_or_hangs_is_refused_{engine:?}"), move || sources(engine)));
+    }
     trials.extend([
-        Trial::test("a_killed_worker_is_replaced", || disturbed("-KILL")),
-        Trial::test("a_hung_worker_is_replaced", || disturbed("-STOP")),
+        Trial::test("a_killed_worker_is_replaced", || disturbed("-KILL", all_decoded)),
+        Trial::test("a_hung_worker_is_replaced", || disturbed("-STOP", all_decoded)),
+        Trial::test("a_worker_killed_while_it_encodes_is_replaced", || disturbed("-KILL", all_encoded)),
+        Trial::test("a_worker_hung_while_it_encodes_is_replaced", || disturbed("-STOP", all_encoded)),
         Trial::test("no_child_outlives_its_decoder", no_child_is_left),
         Trial::test("no_worker_outlives_a_killed_parent", no_orphan_is_left),
         Trial::test("threads_do_not_change_the_answer", threads),
@@ -70,8 +78,51 @@ fn of_state(listing: &Listing, state: State) -> impl Iterator<Item = u32> {
         .map(|instruction| instruction.offset)
 }
 
-/// Sends a signal to every worker, five times, while new instructions are decoded.
-fn disturbed(signal: &str) -> Outcome {
+/// LLVM's parser of expressions calls itself for each.
+fn parentheses() -> String {
+    "(".repeat(1_000_000)
+}
+
+fn killer_text(engine: Engine) -> Outcome {
+    let killer = format!("s_mov_b32 s0, {}", parentheses());
+    let mut texts: Vec<String> = (0..100).map(|i| format!("s_nop {}", i % 16)).collect();
+    texts[70] = killer.clone();
+    texts[20] = killer;
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let encoded = engine.open()?.encode(&Target::new("gfx942"), &texts)?;
+    for (i, encoded) in encoded.iter().enumerate() {
+        let expected = S_NOP + i as u32 % 16;
+        let right = match encoded {
+            Ok(bytes) => **bytes == expected.to_le_bytes(),
+            Err(_) => i == 20 || i == 70,
+        };
+        if !right {
+            return Err(format!("{i}: {encoded:x?}").into());
+        }
+    }
+    Ok(())
+}
+
+fn sources(engine: Engine) -> Outcome {
+    let tool = (engine == Engine::Spawned).then(|| crate::OBJDUMP.into());
+    let toolchain = llvm::open(&Options { path: tool, batch_timeout: Duration::from_secs(2), ..Options::default() })?;
+    let target = Target::new("gfx942");
+    for source in [
+        format!("s_mov_b32 s0, {}\n", parentheses()),
+        ".rept 2000000000\n.endr\n".into(),
+        ".amdhsa_code_object_version 9\n".into(),
+    ] {
+        match toolchain.assemble(&target, &source) {
+            Ok(Assembly { object: None, diagnostics }) if diagnostics[0].message.starts_with("LLVM dies of it") => {}
+            result => return Err(format!("{result:?}").into()),
+        }
+    }
+    let assembly = toolchain.assemble(&target, "s_nop 0\n")?;
+    if assembly.object.is_some() { Ok(()) } else { Err("nothing is assembled any more".into()) }
+}
+
+/// Sends a signal to every worker, five times, while new instructions are dealt with.
+fn disturbed(signal: &str, work: fn(&Toolchain, &Target, u32) -> Outcome) -> Outcome {
     let (decoder, folder) = open_under_another_name()?;
     let target = Target::new("gfx942");
     let (done, mut signals) = (AtomicBool::new(false), 0);
@@ -79,7 +130,7 @@ fn disturbed(signal: &str) -> Outcome {
     thread::scope(|scope| {
         scope.spawn(|| {
             for round in 0..20 {
-                result = all_decoded(&decoder, &target, round);
+                result = work(&decoder, &target, round);
                 if result.is_err() {
                     break;
                 }
@@ -98,7 +149,7 @@ fn disturbed(signal: &str) -> Outcome {
     if signals == 0 { Err("nobody was disturbed".into()) } else { Ok(()) }
 }
 
-fn all_decoded(decoder: &dyn Decoder, target: &Target, round: u32) -> Outcome {
+fn all_decoded(decoder: &Toolchain, target: &Target, round: u32) -> Outcome {
     let count = 30_000;
     let listing = decoder.decode(target, &distinct(count, round * count))?;
     let decoded = listing.instructions().iter().filter(|instruction| instruction.state == State::Decoded);
@@ -108,6 +159,23 @@ fn all_decoded(decoder: &dyn Decoder, target: &Target, round: u32) -> Outcome {
     let right = right.count();
     // A signal can hit two workers in succession at the same word. One in 600,000 is luck enough for that.
     let blamed = of_state(&listing, State::Crashed).count();
+    if right + blamed < count as usize || blamed > 1 {
+        return Err(format!("{right} of {count} are right, {blamed} blamed").into());
+    }
+    Ok(())
+}
+
+fn all_encoded(toolchain: &Toolchain, target: &Target, round: u32) -> Outcome {
+    let count = 30_000;
+    let literals = (0..count).map(|i| 0x1000_0000 + round * count + i);
+    let texts: Vec<String> = literals.clone().map(|literal| format!("s_mov_b32 s0, {literal:#x}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let encoded = toolchain.encode(target, &texts)?;
+    let right = literals
+        .zip(&encoded)
+        .filter(|(literal, encoded)| encoded.as_deref().is_ok_and(|bytes| bytes == code([0xbe80_00ff, *literal])));
+    let right = right.count();
+    let blamed = encoded.iter().filter(|encoded| encoded.is_err()).count();
     if right + blamed < count as usize || blamed > 1 {
         return Err(format!("{right} of {count} are right, {blamed} blamed").into());
     }

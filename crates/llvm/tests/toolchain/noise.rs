@@ -1,7 +1,7 @@
 //! Words that no compiler wrote: nothing that LLVM does with them reaches the caller as more than a marked word.
 
 use libtest_mimic::Trial;
-use llvm::{Decoder, State, Target};
+use llvm::{Decoder, Encoder, RoundTrip, State, Target};
 
 use crate::{Engine, Outcome};
 
@@ -18,10 +18,16 @@ fn noise(processor: &str, inputs: usize) -> Outcome {
     let mut random = SplitMix(inputs as u64);
     let code: Vec<u8> = (0..inputs).flat_map(|_| random.next().to_le_bytes()).collect();
     let decoder = Engine::Worker.open()?;
-    let listing = decoder.decode(&Target::new(processor), &code)?;
+    let target = Target::new(processor);
+    let listing = decoder.decode(&target, &code)?;
     let count = |state| listing.instructions().iter().filter(|instruction| instruction.state == state).count();
     let [decoded, undecodable, crashed] = [State::Decoded, State::Undecodable, State::Crashed].map(count);
-    eprintln!("{processor}: {inputs} inputs, {decoded} decoded, {undecodable} undecodable, {crashed} crashed");
+    let trips = decoder.round_trips(&target, &[(&code, &listing)])?;
+    let survived = listing.instructions().iter().filter(|i| trips.get(i.encoding) == Some(&RoundTrip::Same)).count();
+    eprintln!(
+        "{processor}: {inputs} inputs, {decoded} decoded, {undecodable} undecodable, {crashed} crashed; {survived} \
+         assemble to the same bytes"
+    );
     let mut end = 0;
     for instruction in listing.instructions() {
         if instruction.offset != end || instruction.len == 0 {

@@ -10,20 +10,18 @@ use libtest_mimic::{Failed, Trial};
 use llvm::{Decoder, State, Target};
 use object::{FileFlags, Object, ObjectSection};
 
-use crate::{Engine, OBJDUMP, Outcome};
+use crate::{Engine, OBJDUMP, Outcome, files_below, fixture};
 
 const FIXTURE_INSTRUCTIONS: usize = 418;
 
 pub fn trials(engines: &[Engine]) -> Vec<Trial> {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/topksoftmax_4x128x4.co");
     let corpus = std::env::var_os("COAX_CORPUS").map(PathBuf::from);
     let ignored = !engines.contains(&Engine::Spawned); // the reference is missing
     let mut trials = Vec::new();
     for &engine in engines {
-        let fixture = fixture.clone();
         trials.push(Trial::test(format!("a_kernel_decodes_as_in_objdump_{engine:?}"), move || {
             let decoder = engine.open()?;
-            let counts = compare(&decoder, &fixture)?;
+            let counts = compare(&decoder, &fixture())?;
             let used = decoder.describe_for(&Target::new("gfx942"))?;
             if !used.contains(engine.description()) {
                 return Err(format!("decoded by {used}").into()); // a worse one that still gives the right answer
@@ -54,7 +52,7 @@ struct Counts {
 fn whole_corpus(engine: Engine, folder: &Path) -> Outcome {
     let decoder = engine.open()?;
     let (mut files, mut sum) = (0, Counts::default());
-    for path in code_objects(folder)? {
+    for path in files_below(folder, &["co", "hsaco"]) {
         let counts = compare(&decoder, &path).map_err(|error| format!("{}: {error:?}", path.display()))?;
         files += 1;
         sum.instructions += counts.instructions;
@@ -68,20 +66,6 @@ fn whole_corpus(engine: Engine, folder: &Path) -> Outcome {
         sum.instructions, sum.undecodable, sum.symbols, sum.msb_comments
     );
     if files == 0 { Err(format!("no code object below {}", folder.display()).into()) } else { Ok(()) }
-}
-
-fn code_objects(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in folder.read_dir()? {
-        let path = entry?.path();
-        if path.is_dir() {
-            found.extend(code_objects(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "co" || extension == "hsaco") {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 fn compare(decoder: &dyn Decoder, path: &Path) -> Result<Counts, Failed> {
@@ -155,7 +139,7 @@ fn without_comments(text: &str) -> String {
     kept + rest
 }
 
-fn processor(flags: FileFlags) -> Result<&'static str, Failed> {
+pub fn processor(flags: FileFlags) -> Result<&'static str, Failed> {
     let FileFlags::Elf { e_flags, .. } = flags else { return Err("not ELF".into()) };
     // EF_AMDGPU_MACH of the AMDGPU backend guide.
     match e_flags.0 & 0xff {

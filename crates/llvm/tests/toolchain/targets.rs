@@ -8,7 +8,7 @@ use llvm::{Decoder, ErrorKind, Options, State, Target};
 use crate::{Engine, Outcome};
 
 /// Debian 12's, which knows gfx90a and nothing later.
-const OLD: &str = "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1";
+pub const OLD: &str = "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1";
 const OLD_TOOL: &str = "/usr/lib/llvm-14/bin/llvm-objdump";
 /// `s_endpgm` of gfx8 to gfx10, and of gfx11 and later.
 const S_ENDPGM: [[u8; 4]; 2] = [[0, 0, 0x81, 0xbf], [0, 0, 0xb0, 0xbf]];
@@ -94,6 +94,8 @@ fn branches() -> Outcome {
 fn wave64() -> Outcome {
     let decoder = Engine::InProcess.open()?;
     let v_cmp_eq_u32 = [0x00, 0x03, 0x94, 0x7c];
+    let gfx1100 = Target::new("gfx1100");
+    equal(decoder.name_for(&gfx1100.clone().with_wave64(true))?, decoder.name_for(&gfx1100)?)?;
     for (wave64, mask) in [(false, "vcc_lo"), (true, "vcc")] {
         let listing = decoder.decode(&Target::new("gfx1100").with_wave64(wave64), &v_cmp_eq_u32)?;
         let first = listing.instructions()[0];
