@@ -15,13 +15,22 @@ use crate::source::Source;
 /// The word that pads: `s_nop 0` on every processor.
 pub const S_NOP: u32 = 0xbf80_0000;
 
-/// Places that labels must have: padded to with `s_nop 0` where the code before is shorter.
+/// Places that labels and lines must have: padded to with `s_nop 0` where the code before is shorter.
 #[derive(Clone, Debug, Default)]
 pub struct Pins {
     /// Label and offset in its section.
     pub labels: HashMap<String, u32>,
+    /// Line of an instruction and its offset.
+    pub lines: HashMap<u32, u32>,
     /// Section and size.
     pub sizes: HashMap<String, u32>,
+}
+
+impl Pins {
+    /// Whether nothing is pinned.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.lines.is_empty() && self.sizes.is_empty()
+    }
 }
 
 /// The code of a text.

@@ -36,7 +36,8 @@ pub fn code_object(toolchain: &Toolchain, llvm: Option<&Path>, source: &Source<'
     Ok(llvm::link(llvm, &object)?)
 }
 
-fn relocatable(toolchain: &Toolchain, target: &Target, source: &Source<'_>) -> Result<Vec<u8>> {
+/// What LLVM makes of `source`, not linked; hints are not looked at.
+pub(crate) fn relocatable(toolchain: &Toolchain, target: &Target, source: &Source<'_>) -> Result<Vec<u8>> {
     let assembly = toolchain.assemble(target, source.text)?;
     let errors = assembly.diagnostics.into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     let messages: Vec<Message> = errors

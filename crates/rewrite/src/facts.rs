@@ -2,6 +2,7 @@
 //! they mean in comments.
 
 pub(crate) mod descriptor;
+pub mod edits;
 mod metadata;
 
 use std::fmt::Write;

@@ -5,6 +5,7 @@
 //! it became longer, the plan has no room for it.
 
 mod checks;
+mod second_entry;
 
 use llvm::Toolchain;
 
@@ -12,6 +13,7 @@ use crate::assemble::{self, Assembled, Pins, Section};
 use crate::code::Code;
 use crate::edit::{CodeEdit, OffsetMap};
 use crate::error::{Error, ErrorKind, Message, Result};
+use crate::facts::edits;
 use crate::object::{CodeSection, Object, Span};
 use crate::source::Source;
 
@@ -21,6 +23,7 @@ pub struct Plan<'a> {
     object: &'a Object<'a>,
     source: &'a Source<'a>,
     assembled: Assembled,
+    second_entries: second_entry::Lines,
     /// One per section of the text that has code.
     pub sections: Vec<SectionPlan<'a>>,
     /// What does not stop the patch.
@@ -33,7 +36,7 @@ pub struct SectionPlan<'a> {
     pub section: &'a CodeSection,
     /// Bytes of the new code, before padding.
     pub new_size: u32,
-    /// The spans of the reference, in order, with the bytes of each one's new code.
+    /// The spans of the reference, in order, with the bytes of each one's new code before padding.
     pub spans: Vec<(&'a Span, u32)>,
     /// Its place in the assembled text.
     at: usize,
@@ -65,19 +68,28 @@ impl<'a> Plan<'a> {
     /// As [`assemble::assemble`]; a text for another target, or with other sections or functions than the reference.
     pub fn new(toolchain: &'a Toolchain, object: &'a Object<'a>, source: &'a Source<'a>) -> Result<Self> {
         check_target(object, source)?;
-        let assembled = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
-        let mut sections = Vec::new();
-        if let Some(line) = assembled.sections.iter().find_map(|section| section.linked_line) {
+        edits::refuse(edits::field_edits(toolchain, object, source)?)?;
+        let natural = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
+        if let Some(line) = natural.sections.iter().find_map(|section| section.linked_line) {
             let message = "a symbol of this line has its value only when linked: `coax asm` links, `coax patch` does not";
             return Err(Error::line(line, message));
         }
-        for (at, section) in assembled.sections.iter().enumerate().filter(|(_, section)| !section.bytes.is_empty()) {
-            sections.push(SectionPlan::new(object, section, at)?);
+        let mut sections = Vec::new();
+        let mut second_entries = second_entry::Lines::default();
+        for (at, section) in natural.sections.iter().enumerate().filter(|(_, section)| !section.bytes.is_empty()) {
+            let plan = SectionPlan::new(object, section, at)?;
+            second_entry::find(toolchain, object, &plan, section, &mut second_entries)?;
+            sections.push(plan);
         }
         if sections.is_empty() {
             return Err(Error::input("the text has no code"));
         }
-        let mut plan = Plan { toolchain, object, source, assembled, sections, warnings: Vec::new() };
+        let pins = Pins { lines: second_entries.natural.clone(), ..Pins::default() };
+        let assembled = match pins.is_empty() {
+            true => natural,
+            false => assemble::assemble(toolchain, &object.target, source, &pins)?,
+        };
+        let mut plan = Plan { toolchain, object, source, assembled, second_entries, sections, warnings: Vec::new() };
         plan.warn_of_drift();
         Ok(plan)
     }
@@ -93,7 +105,12 @@ impl<'a> Plan<'a> {
     /// [`ErrorKind::Larger`] when a span's new code is larger than the old; what an edit breaks without its text
     /// saying so: registers beyond the allocation, addresses computed from the program counter, the second entry.
     pub fn in_place(&self) -> Result<Patched> {
-        let over: u32 = self.sections.iter().flat_map(|plan| &plan.spans).map(|(span, size)| excess(span, *size)).sum();
+        let mut over = 0;
+        for plan in &self.sections {
+            // With the second entries where they must be.
+            let placed = SectionPlan::new(self.object, &self.assembled.sections[plan.at], plan.at)?;
+            over += placed.spans.iter().map(|(span, size)| excess(span, *size)).sum::<u32>();
+        }
         if over > 0 {
             let message = Message::new("new code is larger than original — cannot patch in place").help(format!(
                 "it is {over} bytes too large: use --grow, or take {} `s_nop 0` or other instructions out",
@@ -150,7 +167,7 @@ impl<'a> Plan<'a> {
 
     /// Assembled again with every entry where the reference has it.
     fn padded(&self) -> Result<Assembled> {
-        let mut pins = Pins::default();
+        let mut pins = Pins { lines: self.second_entries.in_place.clone(), ..Pins::default() };
         for plan in &self.sections {
             let starts = plan.spans.iter().filter(|(span, _)| !span.name.is_empty());
             pins.labels.extend(starts.map(|(span, _)| (span.name.clone(), span.range.start)));

@@ -84,6 +84,11 @@ impl<'s> Layout<'s> {
         let mut numbers = std::mem::take(&mut self.numbers).into_iter();
         self.done.lines.reserve(section.items.len());
         for (line, item) in &section.items {
+            if let Some(pin) = pins.lines.get(line)
+                && !matches!(item, Item::Label(_))
+            {
+                self.pad(*pin);
+            }
             match item {
                 Item::Label(name) => {
                     if let Some(pin) = pins.labels.get(&**name) {

@@ -28,16 +28,23 @@ pub(super) fn assemble(
     source: &Source<'_>,
     pins: &Pins,
 ) -> Result<Assembled> {
-    let natural = run(toolchain, target, source, &HashMap::new(), "")?;
-    if pins.labels.is_empty() && pins.sizes.is_empty() {
+    let natural = run(toolchain, target, source, &Before::default(), "")?;
+    if pins.is_empty() {
         return Ok(natural);
     }
-    let (mut before, mut behind) = (HashMap::new(), String::new());
+    let (mut before, mut behind) = (Before::default(), String::new());
     for section in &natural.sections {
+        let labels = section.labels.iter().filter_map(|(name, offset)| Some((*offset, *pins.labels.get(name)?, Ok(name))));
+        let lines = section.lines.iter().filter_map(|at| Some((at.offset, *pins.lines.get(&at.line)?, Err(at.line))));
+        let mut pinned: Vec<_> = labels.chain(lines).collect();
+        pinned.sort_by_key(|(offset, ..)| *offset);
         let mut shift = 0;
-        for (label, offset) in &section.labels {
-            let Some(missing) = pins.labels.get(label).and_then(|pin| pin.checked_sub(offset + shift)) else { continue };
-            before.insert(label.as_str(), missing / 4);
+        for (offset, pin, place) in pinned {
+            let Some(missing) = pin.checked_sub(offset + shift) else { continue };
+            match place {
+                Ok(label) => before.labels.insert(label, missing / 4).is_none(),
+                Err(line) => before.lines.insert(line, missing / 4).is_none(),
+            };
             shift += missing;
         }
         let end = section.bytes.len() as u32 + shift;
@@ -48,12 +55,19 @@ pub(super) fn assemble(
     run(toolchain, target, source, &before, &behind)
 }
 
-/// Assembles `source` with so many `s_nop` in front of labels, and with more text behind it.
+/// How many `s_nop` stand in front of labels and of lines.
+#[derive(Default)]
+struct Before<'a> {
+    labels: HashMap<&'a str, u32>,
+    lines: HashMap<u32, u32>,
+}
+
+/// Assembles `source` with `s_nop` put in, and with more text behind it.
 fn run(
     toolchain: &Toolchain,
     target: &Target,
     source: &Source<'_>,
-    before: &HashMap<&str, u32>,
+    before: &Before<'_>,
     behind: &str,
 ) -> Result<Assembled> {
     let marked = mark(source.text, before);
@@ -96,7 +110,7 @@ struct Marked<'a> {
     hints: HashMap<u32, &'a str>,
 }
 
-fn mark<'a>(text: &'a str, before: &HashMap<&str, u32>) -> Marked<'a> {
+fn mark<'a>(text: &'a str, before: &Before<'_>) -> Marked<'a> {
     let mut marked =
         Marked { text: String::with_capacity(text.len() * 2), shift: HashMap::new(), hints: HashMap::new() };
     let mut nesting = 0u32;
@@ -108,19 +122,18 @@ fn mark<'a>(text: &'a str, before: &HashMap<&str, u32>) -> Marked<'a> {
         let word = content.trim_start().split([' ', '\t']).next().unwrap_or_default();
         nesting += u32::from(matches!(word, ".macro" | ".rept" | ".irp" | ".irpc"));
         let is_data = matches!(word, ".long" | ".fill" | ".byte" | ".int" | ".4byte");
-        match Statement::parse(content.as_bytes()) {
-            Statement::Label { name, .. } if nesting == 0 => {
-                if let Some(words) = std::str::from_utf8(&name).ok().and_then(|name| before.get(name)) {
-                    let _ = write!(marked.text, ".fill {words}, 4, {S_NOP:#x}\n# {} \"<inline asm>\"\n", line.number);
-                }
-            }
-            Statement::Instruction { .. } if nesting == 0 && !in_comment => {
-                let _ = write!(marked.text, "{LABEL}{}: ", line.number);
-            }
-            Statement::Directive { .. } if is_data && nesting == 0 && !in_comment => {
-                let _ = write!(marked.text, "{LABEL}{}: ", line.number);
-            }
-            _ => {}
+        let statement = Statement::parse(content.as_bytes());
+        let words = before.lines.get(&line.number).or_else(|| match &statement {
+            Statement::Label { name, .. } => before.labels.get(std::str::from_utf8(name).ok()?),
+            _ => None,
+        });
+        if let Some(words) = words {
+            // The marker keeps the number of the line.
+            let _ = write!(marked.text, ".fill {words}, 4, {S_NOP:#x}\n# {} \"<inline asm>\"\n", line.number);
+        }
+        let is_instruction = matches!(statement, Statement::Instruction { .. });
+        if (is_instruction || is_data) && nesting == 0 && !in_comment {
+            let _ = write!(marked.text, "{LABEL}{}: ", line.number);
         }
         nesting = nesting.saturating_sub(u32::from(matches!(word, ".endm" | ".endr")));
         in_comment = match (in_comment, content.rfind("/*"), content.rfind("*/")) {

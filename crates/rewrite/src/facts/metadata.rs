@@ -14,9 +14,7 @@ const NT_AMDGPU_METADATA: u32 = 32;
 
 /// The content of the note, MessagePack, as a block of YAML, or as bytes where LLVM makes other bytes of that.
 pub(super) fn write(toolchain: &Toolchain, object: &Object<'_>, content: &[u8]) -> Result<String> {
-    let mut yaml = String::from("---\n");
-    value(&Metadata::tree(content)?, 0, &mut yaml);
-    yaml += "...\n";
+    let yaml = yaml(content)?;
     let block = format!("\n\t.amdgpu_metadata\n{yaml}\t.end_amdgpu_metadata\n");
     let note = section_of(toolchain, &object.target, &(prologue(object) + &block), ".note")?;
     if note.as_deref().and_then(|note| note.get(20..20 + content.len())) == Some(content)
@@ -31,6 +29,13 @@ pub(super) fn write(toolchain: &Toolchain, object: &Object<'_>, content: &[u8]) 
     text += "\t.p2align 2\n";
     yaml.lines().for_each(|line| text += &format!("\t; {line}\n"));
     Ok(text)
+}
+
+/// The content of the note as YAML.
+pub(super) fn yaml(content: &[u8]) -> Result<String> {
+    let mut yaml = String::from("---\n");
+    value(&Metadata::tree(content)?, 0, &mut yaml);
+    Ok(yaml + "...\n")
 }
 
 /// A value at the end of a line, or below it.
@@ -79,7 +84,8 @@ fn below(node: &Node<'_>, indent: usize, text: &mut String) {
     }
 }
 
-fn scalar(node: &Node<'_>) -> String {
+/// A value in one word.
+pub(super) fn scalar(node: &Node<'_>) -> String {
     match node {
         Node::Map(_) => "{}".into(),
         Node::List(_) => "[]".into(),

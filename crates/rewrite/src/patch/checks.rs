@@ -1,14 +1,12 @@
 //! What an edit may break although its text assembles: registers that the kernel was not given, addresses computed from
-//! the program counter, the second entry of a kernel, branches whose distance is written as a number.
+//! the program counter.
 
 use std::collections::HashMap;
 
 use llvm::{EncodingId, Listing, Toolchain};
 
 use crate::assemble::Section;
-use crate::branch;
 use crate::code::Code;
-use crate::disasm::instructions::PRELOAD_ENTRY;
 use crate::error::{Error, Message, Result};
 use crate::object::{CodeSection, Object, Span};
 use crate::registers::{self, Counts, File};
@@ -44,7 +42,6 @@ pub(super) fn check(
             ))),
             None => {}
         }
-        second_entry(object, span, &decoded, &mut messages);
     }
     match messages.first().cloned() {
         Some(first) => Err(Error { messages, ..Error::from(first) }),
@@ -143,26 +140,4 @@ fn allocation(
         let help = "raise the allocation with --update-descriptor, or use a lower register";
         messages.push(Message::at(section.line_at(offset), message).help(help));
     }
-}
-
-/// The second entry must be the start of an instruction still.
-fn second_entry(object: &Object<'_>, span: &Span, new: &Part<'_>, messages: &mut Vec<Message>) {
-    let descriptor = object.kernel(span).and_then(|kernel| kernel.descriptor.as_ref().ok());
-    if descriptor.is_none_or(|placed| placed.descriptor.kernarg_preload_length() == 0) {
-        return;
-    }
-    let entry = span.range.start + PRELOAD_ENTRY;
-    if span.range.contains(&entry) && !new.texts().any(|(offset, _)| offset == entry) {
-        let message = format!(
-            "kernel `{}` has its arguments preloaded and a second entry {PRELOAD_ENTRY} bytes behind the first, where no \
-             instruction starts now",
-            span.name
-        );
-        messages.push(Message::new(message).help("put `.p2align 8` in front of it"));
-    }
-}
-
-/// Branches that have their distance as a number, so that no label follows an edit.
-pub(super) fn is_by_number(text: &str) -> bool {
-    branch::split(text).is_some_and(|(_, operand)| operand.starts_with(|first: char| first.is_ascii_digit()))
 }
