@@ -21,8 +21,7 @@ impl Input {
         let name = path.display().to_string();
         let (file, member) = if path.exists() { (&*name, "") } else { container::split_path(&name) };
         let bytes = FileBytes::read(file.as_ref()).map_err(|error| Error::input(format!("{file}: {error}")))?;
-        let mut found =
-            container::select(&bytes, member).map_err(|error| Error::input(format!("{name}: {error}")))?;
+        let mut found = container::select(&bytes, member).map_err(|error| Error::input(format!("{name}: {error}")))?;
         match (found.pop(), found.len()) {
             (Some(only), 0) => Ok(Input { bytes: only.bytes.into_owned() }),
             (None, _) => Err(Error::input(format!("{name}: no code object in it"))),

@@ -19,14 +19,17 @@ use crate::source::Source;
 pub fn code_object(toolchain: &Toolchain, llvm: Option<&Path>, source: &Source<'_>) -> Result<Vec<u8>> {
     let Some(target) = assemble::target_of(source)? else {
         let message = Message::new("the text does not say for which target it is");
-        return Err(message.help("start it with `.amdgcn_target \"amdgcn-amd-amdhsa--gfx942\"`, or patch a reference").into());
+        return Err(message
+            .help("start it with `.amdgcn_target \"amdgcn-amd-amdhsa--gfx942\"`, or patch a reference")
+            .into());
     };
     let mut object = relocatable(toolchain, &target, source)?;
     if source.text.contains(hint::MARK) {
         let hinted = assemble::assemble(toolchain, &target, source, &Pins::default())?;
         let sections = code_sections(&object)?;
         for section in &hinted.sections {
-            let place = sections.iter().find(|(name, place)| *name == section.name && place.len() == section.bytes.len());
+            let place =
+                sections.iter().find(|(name, place)| *name == section.name && place.len() == section.bytes.len());
             match place {
                 Some((_, place)) => object[place.clone()].copy_from_slice(&section.bytes),
                 None => return Err(Error::input(format!("section {} assembled to another size", section.name))),

@@ -67,7 +67,8 @@ impl Side {
                 .zip(ends)
                 .map(|((start, name), end)| Span { range: *start..end, name: name.clone(), kernel: None })
                 .collect();
-            let own = CodeSection { index: 0, name: section.name, address: 0, file_range: 0..section.bytes.len(), spans };
+            let own =
+                CodeSection { index: 0, name: section.name, address: 0, file_range: 0..section.bytes.len(), spans };
             sections.push((own, section.bytes));
             names.push(labels);
         }
@@ -202,7 +203,10 @@ pub fn rest(one: &Object<'_>, other: &Object<'_>) -> Vec<Difference> {
                 Some(byte) => vec![format!("{byte:#04x} ({} bytes in all)", bytes.len())],
                 None => vec![format!("ends ({} bytes in all)", bytes.len())],
             };
-            found.push(Difference { place: format!("section {}+{at:#x}", section.name), sides: [shown(own), shown(twin)] });
+            found.push(Difference {
+                place: format!("section {}+{at:#x}", section.name),
+                sides: [shown(own), shown(twin)],
+            });
         }
     }
     if found.is_empty() && one.bytes != other.bytes {

@@ -71,7 +71,8 @@ impl<'a> Plan<'a> {
         edits::refuse(edits::field_edits(toolchain, object, source)?)?;
         let natural = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
         if let Some(line) = natural.sections.iter().find_map(|section| section.linked_line) {
-            let message = "a symbol of this line has its value only when linked: `coax asm` links, `coax patch` does not";
+            let message =
+                "a symbol of this line has its value only when linked: `coax asm` links, `coax patch` does not";
             return Err(Error::line(line, message));
         }
         let mut sections = Vec::new();

@@ -22,19 +22,15 @@ type Elf<'d> = ElfFile<'d, FileHeader64<LittleEndian>>;
 /// What our labels begin with; a line number follows.
 const LABEL: &str = "coax.line.";
 
-pub(super) fn assemble(
-    toolchain: &Toolchain,
-    target: &Target,
-    source: &Source<'_>,
-    pins: &Pins,
-) -> Result<Assembled> {
+pub(super) fn assemble(toolchain: &Toolchain, target: &Target, source: &Source<'_>, pins: &Pins) -> Result<Assembled> {
     let natural = run(toolchain, target, source, &Before::default(), "")?;
     if pins.is_empty() {
         return Ok(natural);
     }
     let (mut before, mut behind) = (Before::default(), String::new());
     for section in &natural.sections {
-        let labels = section.labels.iter().filter_map(|(name, offset)| Some((*offset, *pins.labels.get(name)?, Ok(name))));
+        let labels =
+            section.labels.iter().filter_map(|(name, offset)| Some((*offset, *pins.labels.get(name)?, Ok(name))));
         let lines = section.lines.iter().filter_map(|at| Some((at.offset, *pins.lines.get(&at.line)?, Err(at.line))));
         let mut pinned: Vec<_> = labels.chain(lines).collect();
         pinned.sort_by_key(|(offset, ..)| *offset);
@@ -81,7 +77,8 @@ fn run(
         })
         .collect();
     let Some(object) = assembly.object.filter(|_| messages.is_empty()) else {
-        let messages = if messages.is_empty() { vec![Message::new("LLVM made no object of the text")] } else { messages };
+        let messages =
+            if messages.is_empty() { vec![Message::new("LLVM made no object of the text")] } else { messages };
         return Err(Error { kind: ErrorKind::Input, messages });
     };
     let damaged = |error: object::read::Error| Error::input(format!("LLVM's object: {error}"));

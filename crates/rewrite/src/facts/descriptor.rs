@@ -7,8 +7,8 @@
 
 use std::fmt::Write;
 
-use codeobj::descriptor::{Descriptor, FIELDS, Family, Field, SIZE};
 use codeobj::TargetId;
+use codeobj::descriptor::{Descriptor, FIELDS, Family, Field, SIZE};
 use llvm::Toolchain;
 
 use super::{byte_lines, descriptor_name, prologue, section_of};
@@ -65,9 +65,7 @@ const ALWAYS: &[&str] = &[
 /// directive sets.
 pub(super) fn block(descriptor: &Descriptor, family: Family, target: &TargetId, kernel: &str) -> Option<String> {
     let mut text = format!("\t.amdhsa_kernel {}\n", quoted(kernel));
-    let processor = target.processor.as_deref().unwrap_or_default();
-    let isa = isa::Target::new(processor, target.generation().unwrap_or_default());
-    let architected = family == Family::Gfx90a && isa.scratch_instructions || target.generation() >= Some(12);
+    let traits = Traits::of(target, family);
     for (field, value) in descriptor.fields(family) {
         if NOT_DIRECTIVES.contains(&field.name) {
             if value != 0 && field.name != "kernel_code_entry_byte_offset" {
@@ -75,12 +73,31 @@ pub(super) fn block(descriptor: &Descriptor, family: Family, target: &TargetId, 
             }
             continue;
         }
-        for (name, value) in directive(field, value, descriptor, family, &isa, architected)? {
+        for (name, value) in directive(field, value, descriptor, family, &traits)? {
             let _ = writeln!(text, "\t\t.amdhsa_{name} {value}");
         }
     }
     text += "\t.end_amdhsa_kernel\n";
     Some(text)
+}
+
+/// What a target decides about the directives.
+struct Traits {
+    /// FLAT_SCRATCH is set up by the hardware and takes no user SGPRs.
+    architected_flat_scratch: bool,
+    /// SGPRs that LLVM adds to those counted when VCC and FLAT_SCRATCH are not reserved.
+    extra_sgprs: u64,
+}
+
+impl Traits {
+    fn of(target: &TargetId, family: Family) -> Traits {
+        let processor = target.processor.as_deref().unwrap_or_default();
+        let isa = isa::Target::new(processor, target.generation().unwrap_or_default());
+        // XNACK is on unless the target says otherwise, on processors that have it: all of gfx9, two of gfx8.
+        let has_xnack = matches!(family, Family::Gfx9 | Family::Gfx90a) || ["gfx801", "gfx810"].contains(&processor);
+        let xnack = has_xnack && !target.features.contains("xnack-");
+        Traits { architected_flat_scratch: isa.scratch_instructions, extra_sgprs: isa.extra_sgprs(false, false, xnack) }
+    }
 }
 
 /// A field as directives: usually one, none when it is as it is without.
@@ -89,8 +106,7 @@ fn directive(
     value: u64,
     descriptor: &Descriptor,
     family: Family,
-    isa: &isa::Target,
-    architected: bool,
+    traits: &Traits,
 ) -> Option<Vec<(&'static str, u64)>> {
     let wave32 = family.has_wave32() && descriptor.wavefront_size32();
     Some(match field.name {
@@ -102,11 +118,12 @@ fn directive(
             // Every wave gets all SGPRs; the directive must be there and changes nothing.
             None => vec![("next_free_sgpr", 1), ("reserve_vcc", 0)],
             Some(allocated) => {
-                let used = u64::from(allocated).checked_sub(isa.extra_sgprs(false, false, false))?;
-                vec![("next_free_sgpr", used.min(NUMBERED_SGPRS)), ("reserve_vcc", 0)]
+                let used = u64::from(allocated).checked_sub(traits.extra_sgprs)?.min(NUMBERED_SGPRS);
+                let flat_scratch = (!traits.architected_flat_scratch).then_some(("reserve_flat_scratch", 0));
+                [("next_free_sgpr", used), ("reserve_vcc", 0)].into_iter().chain(flat_scratch).collect()
             }
         },
-        "enable_private_segment" if !architected && value != 0 => {
+        "enable_private_segment" if !traits.architected_flat_scratch && value != 0 => {
             vec![("system_sgpr_private_segment_wavefront_offset", value)]
         }
         "named_barrier_count" if value != 0 => vec![("named_barrier_count", value * 4)],

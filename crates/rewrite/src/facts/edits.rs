@@ -1,9 +1,9 @@
 //! What a text says about descriptors and metadata, against what its reference has.
 
 use codeobj::CodeObject;
+use codeobj::Metadata;
 use codeobj::descriptor::SIZE;
 use codeobj::metadata::Node;
-use codeobj::Metadata;
 use llvm::{Target, Toolchain};
 use object::elf::FileHeader64;
 use object::read::elf::ElfFile;
@@ -121,7 +121,8 @@ fn line_of(source: &Source<'_>, kernel: &str, field: &str) -> u32 {
     };
     let mut lines = block.body.lines().zip(block.line + 1..);
     let names = |line: &str| {
-        line.trim_start().strip_prefix(".amdhsa_").and_then(|rest| rest.split_ascii_whitespace().next()) == Some(directive)
+        line.trim_start().strip_prefix(".amdhsa_").and_then(|rest| rest.split_ascii_whitespace().next())
+            == Some(directive)
     };
     lines.find(|(line, _)| names(line)).map_or(block.line, |(_, number)| number)
 }

@@ -71,8 +71,8 @@ fn value(node: &Node<'_>, indent: usize, text: &mut String) {
 
 /// What follows a key's colon.
 fn below(node: &Node<'_>, indent: usize, text: &mut String) {
-    let nests = matches!(node, Node::Map(inner) if !inner.is_empty())
-        || matches!(node, Node::List(inner) if !inner.is_empty());
+    let nests =
+        matches!(node, Node::Map(inner) if !inner.is_empty()) || matches!(node, Node::List(inner) if !inner.is_empty());
     if nests {
         text.push('\n');
         text.push_str(&" ".repeat(indent + 2));

@@ -113,7 +113,8 @@ fn allocation(
 ) {
     let Some(kernel) = object.kernel(span) else { return };
     let (Ok(placed), Some(family)) = (&kernel.descriptor, object.family()) else {
-        notes.push(Message::new(format!("the registers of {} are not checked: its descriptor is not known", span.name)));
+        notes
+            .push(Message::new(format!("the registers of {} are not checked: its descriptor is not known", span.name)));
         return;
     };
     let banked = new.texts().any(|(_, text)| text.starts_with(VGPR_BANK));

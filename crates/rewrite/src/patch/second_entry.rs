@@ -51,7 +51,8 @@ pub(super) fn find(
         // Of the instruction itself when it was kept, else of the first one behind it that was.
         let kept = map.pairs().partition_point(|(old, _)| *old < from);
         let Some((old, now)) = map.pairs().get(kept).filter(|(_, new)| own.range.contains(new)) else {
-            let message = format!("no instruction behind the second entry of kernel `{name}`, at +{PRELOAD_ENTRY:#x}, was kept");
+            let message =
+                format!("no instruction behind the second entry of kernel `{name}`, at +{PRELOAD_ENTRY:#x}, was kept");
             return Err(Message::new(message).help("patch in smaller steps").into());
         };
         let front = i64::from(*now) - i64::from(old - from);
