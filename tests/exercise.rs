@@ -14,7 +14,8 @@ use std::process::ExitCode;
 type Test = Result<(), Failed>;
 
 fn main() -> ExitCode {
-    let steps: [(&str, fn(&Desk) -> Test); 8] = [
+    let steps: [(&str, fn(&Desk) -> Test); 9] = [
+        ("0_the_doctor_says_what_works", doctor),
         ("1_a_round_trip_is_byte_identical", round_trip),
         ("2a_a_comment_changes_no_byte", comment),
         ("2b_two_equal_instructions_swapped_change_no_byte", swap),
@@ -118,6 +119,14 @@ impl Desk {
 fn position(lines: &[String], instruction: &str) -> Result<usize, Failed> {
     let found = lines.iter().position(|line| line.trim_start().starts_with(instruction));
     found.ok_or_else(|| format!("no {instruction}").into())
+}
+
+fn doctor(desk: &Desk) -> Test {
+    let said = desk.coax("doctor")?.expect(0, &["LLVM      LLVM ", "knows gfx90a, gfx942"])?;
+    assert!(said.text.lines().last().is_some_and(|line| line.starts_with("everything works")), "{}", said.text);
+    desk.coax("doctor --llvm nowhere")?
+        .expect(3, &["LLVM      not found: disables disasm", "some commands do not work"])?;
+    Ok(())
 }
 
 fn round_trip(desk: &Desk) -> Test {

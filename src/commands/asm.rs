@@ -15,8 +15,8 @@ use crate::toolchain::Llvm;
 /// hints of `coax disasm` are honoured. Exit code: 0 written, 2 the text does not assemble, 3 without LLVM or ld.lld.
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:
-  $ coax disasm clang/gfx942/k.co -o k.s
-  $ coax asm k.s -o new.co")]
+  $ coax asm clang/extra/small.gfx90a_xnack+.s -o new.co
+  coax asm ref.s -o new.co")]
 pub struct Opts {
     /// What is assembled
     text: PathBuf,

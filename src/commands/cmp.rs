@@ -20,7 +20,7 @@ use crate::toolchain::Llvm;
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:
   $ coax cmp clang/gfx942/k.co clang/gfx942/k.co
-  $ coax cmp clang/gfx942/k.co k.s")]
+  coax cmp ref.co edit.s")]
 pub struct Opts {
     /// A code object, a path to one inside a container, or assembly
     one: PathBuf,
@@ -73,40 +73,33 @@ impl Opts {
 
     fn codes(&self, contents: &[Content; 2]) -> Result<ExitCode, Error> {
         let toolchain = self.llvm.open()?;
-        let known = contents.iter().find_map(|content| match content {
-            Content::Binary(bytes) => Object::parse(bytes).ok().map(|object| object.target),
-            Content::Text(_) => None,
-        });
-        let side = |content: &Content, path: &Path| self.side(&toolchain, content, path, known.as_ref());
-        let one = side(&contents[0], &self.one)?;
-        // A text that names no target is for that of the other.
-        let default = known.clone().or(Some(one.target().clone()));
-        let other = self.side(&toolchain, &contents[1], &self.other, default.as_ref())?;
+        // A text that names no target is for that of the other side.
+        let target = |content: &Content| match content {
+            Content::Binary(bytes) => Ok(Some(Object::parse(bytes)?.target)),
+            Content::Text(text) => rewrite::assemble::target_of(&Source::read(text)),
+        };
+        let default = target(&contents[0])?.map_or_else(|| target(&contents[1]), |known| Ok(Some(known)))?;
+        let one = side(&toolchain, &contents[0], &self.one, default.as_ref())?;
+        let other = side(&toolchain, &contents[1], &self.other, default.as_ref())?;
         let differences = compare::code(&toolchain, [&one, &other])?;
         let verdict = if differences.is_empty() { "BYTE-IDENTICAL: the code of both\n" } else { "DIFFER\n" };
         edited::finish(&format!("{}{verdict}", shown(&differences)), u8::from(!differences.is_empty()))
     }
+}
 
-    fn side(
-        &self,
-        toolchain: &Toolchain,
-        content: &Content,
-        path: &Path,
-        default: Option<&llvm::Target>,
-    ) -> Result<Side, Error> {
-        match content {
-            Content::Binary(bytes) => Ok(Side::of_object(&Object::parse(bytes)?)),
-            Content::Text(text) => {
-                let mut error = match Side::of_source(toolchain, &Source::read(text), default) {
-                    Ok(side) => return Ok(side),
-                    Err(error) => error,
-                };
-                for message in &mut error.messages {
-                    message.text = edited::shown(message, Some((path, text)));
-                    (message.line, message.help) = (0, None);
-                }
-                Err(error)
+fn side(toolchain: &Toolchain, content: &Content, path: &Path, default: Option<&llvm::Target>) -> Result<Side, Error> {
+    match content {
+        Content::Binary(bytes) => Ok(Side::of_object(&Object::parse(bytes)?)),
+        Content::Text(text) => {
+            let mut error = match Side::of_source(toolchain, &Source::read(text), default) {
+                Ok(side) => return Ok(side),
+                Err(error) => error,
+            };
+            for message in &mut error.messages {
+                message.text = edited::shown(message, Some((path, text)));
+                (message.line, message.help) = (0, None);
             }
+            Err(error)
         }
     }
 }

@@ -17,9 +17,9 @@ use crate::toolchain::Llvm;
 /// code is larger, 2 bad input, 3 without LLVM; nothing is written but with 0.
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:
-  $ coax disasm clang/gfx942/k.co -o k.s
-  $ coax patch clang/gfx942/k.co k.s -o new.co
-  $ coax patch clang/gfx942/k.co k.s new.co")]
+  coax disasm ref.co -o edit.s
+  coax patch ref.co edit.s -o new.co
+  coax patch ref.co edit.s new.co")]
 pub struct Opts {
     /// The code object whose code is replaced; nothing is written to it
     reference: PathBuf,

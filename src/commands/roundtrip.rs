@@ -73,6 +73,9 @@ impl Opts {
             }
         }
         drop(progress);
+        if summary.identical + summary.differing == 0 && problems.is_empty() {
+            problems.push("no code object in what was named".into());
+        }
         output::list("error", &problems);
         summary.conclude(!problems.is_empty())
     }
