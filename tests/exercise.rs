@@ -12,9 +12,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 type Test = Result<(), Failed>;
+type Step = fn(&Desk) -> Test;
 
 fn main() -> ExitCode {
-    let steps: [(&str, fn(&Desk) -> Test); 9] = [
+    let steps: [(&str, Step); 9] = [
         ("0_the_doctor_says_what_works", doctor),
         ("1_a_round_trip_is_byte_identical", round_trip),
         ("2a_a_comment_changes_no_byte", comment),

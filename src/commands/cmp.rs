@@ -73,25 +73,32 @@ impl Opts {
 
     fn codes(&self, contents: &[Content; 2]) -> Result<ExitCode, Error> {
         let toolchain = self.llvm.open()?;
+        let llvm = self.llvm.path();
         // A text that names no target is for that of the other side.
         let target = |content: &Content| match content {
             Content::Binary(bytes) => Ok(Some(Object::parse(bytes)?.target)),
             Content::Text(text) => rewrite::assemble::target_of(&Source::read(text)),
         };
         let default = target(&contents[0])?.map_or_else(|| target(&contents[1]), |known| Ok(Some(known)))?;
-        let one = side(&toolchain, &contents[0], &self.one, default.as_ref())?;
-        let other = side(&toolchain, &contents[1], &self.other, default.as_ref())?;
+        let one = side(&toolchain, llvm.as_deref(), &contents[0], &self.one, default.as_ref())?;
+        let other = side(&toolchain, llvm.as_deref(), &contents[1], &self.other, default.as_ref())?;
         let differences = compare::code(&toolchain, [&one, &other])?;
         let verdict = if differences.is_empty() { "BYTE-IDENTICAL: the code of both\n" } else { "DIFFER\n" };
         edited::finish(&format!("{}{verdict}", shown(&differences)), u8::from(!differences.is_empty()))
     }
 }
 
-fn side(toolchain: &Toolchain, content: &Content, path: &Path, default: Option<&llvm::Target>) -> Result<Side, Error> {
+fn side(
+    toolchain: &Toolchain,
+    llvm: Option<&Path>,
+    content: &Content,
+    path: &Path,
+    default: Option<&llvm::Target>,
+) -> Result<Side, Error> {
     match content {
         Content::Binary(bytes) => Ok(Side::of_object(&Object::parse(bytes)?)),
         Content::Text(text) => {
-            let mut error = match Side::of_source(toolchain, &Source::read(text), default) {
+            let mut error = match Side::of_source(toolchain, llvm, &Source::read(text), default) {
                 Ok(side) => return Ok(side),
                 Err(error) => error,
             };

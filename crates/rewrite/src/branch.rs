@@ -6,15 +6,14 @@ pub const REACH: i64 = 32767;
 
 /// The text up to a direct branch's distance or label, and what follows: `("s_cbranch_scc0 ", "65413")`.
 pub fn split(text: &str) -> Option<(&str, &str)> {
-    let rest = text.strip_prefix("s_")?;
-    let is_branch = match rest.as_bytes().first()? {
-        b'b' => rest.starts_with("branch "),
-        b'c' => {
-            (rest.starts_with("cbranch_") && !rest.starts_with("cbranch_g_fork") && !rest.starts_with("cbranch_join"))
-                || rest.starts_with("call_b64 ")
-                || rest.starts_with("call_i64 ")
+    // By bytes: this is asked of every instruction of every kernel.
+    let is_branch = match text.as_bytes() {
+        [b's', b'_', b'b', rest @ ..] => rest.starts_with(b"ranch "),
+        [b's', b'_', b'c', b'b', rest @ ..] => {
+            rest.starts_with(b"ranch_") && !rest.starts_with(b"ranch_g_fork") && !rest.starts_with(b"ranch_join")
         }
-        b's' => rest.starts_with("subvector_loop_"),
+        [b's', b'_', b'c', b'a', rest @ ..] => rest.starts_with(b"ll_b64 ") || rest.starts_with(b"ll_i64 "),
+        [b's', b'_', b's', b'u', rest @ ..] => rest.starts_with(b"bvector_loop_"),
         _ => false,
     };
     if !is_branch {

@@ -1,9 +1,12 @@
 //! Where two code objects, or a code object and a text, differ: by section, kernel and instruction.
 
+use std::path::Path;
+
 use llvm::{Target, Toolchain};
 use similar::DiffOp;
 
 use crate::assemble::{self, Pins};
+use crate::build;
 use crate::code::Code;
 use crate::edit;
 use crate::error::{Error, Result};
@@ -40,14 +43,24 @@ impl Side {
         }
     }
 
-    /// That of a text, for its own target or for `default`.
+    /// That of a text, for its own target or for `default`; linked, where symbols have their values only then. `llvm` is the
+    /// user's choice of an LLVM.
     ///
     /// # Errors
-    /// As [`assemble::assemble`]; a text for no target.
-    pub fn of_source(toolchain: &Toolchain, source: &Source<'_>, default: Option<&Target>) -> Result<Side> {
+    /// As [`assemble::assemble`] and [`build::code_object`]; a text for no target.
+    pub fn of_source(
+        toolchain: &Toolchain,
+        llvm: Option<&Path>,
+        source: &Source<'_>,
+        default: Option<&Target>,
+    ) -> Result<Side> {
         let target = assemble::target_of(source)?.or_else(|| default.cloned());
         let target = target.ok_or_else(|| Error::input("neither side says for which target it is"))?;
         let assembled = assemble::assemble(toolchain, &target, source, &Pins::default())?;
+        if assembled.sections.iter().any(|section| section.linked_line.is_some()) {
+            let linked = build::code_object(toolchain, llvm, source)?;
+            return Ok(Side::of_object(&Object::parse(&linked)?));
+        }
         let (mut sections, mut names) = (Vec::new(), Vec::new());
         for section in assembled.sections {
             let labels: Vec<(u32, String)> = section
@@ -197,7 +210,8 @@ pub fn rest(one: &Object<'_>, other: &Object<'_>) -> Vec<Difference> {
             continue;
         };
         let (own, twin) = (&one.bytes[section.file_range.clone()], &other.bytes[twin.file_range.clone()]);
-        if own != twin && !(section.name == ".rodata" && !found.is_empty()) {
+        // What a descriptor holds has been named by field.
+        if own != twin && (section.name != ".rodata" || found.is_empty()) {
             let at = own.iter().zip(twin).position(|(a, b)| a != b).unwrap_or(own.len().min(twin.len()));
             let shown = |bytes: &[u8]| match bytes.get(at) {
                 Some(byte) => vec![format!("{byte:#04x} ({} bytes in all)", bytes.len())],

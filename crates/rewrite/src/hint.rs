@@ -7,6 +7,11 @@ use std::fmt;
 /// What starts a hint; everything up to the next `;` belongs to it.
 pub const MARK: &str = ";@bits";
 
+/// What stands behind [`MARK`] in a line or its comment.
+pub fn within(line: &str) -> Option<&str> {
+    line.find(MARK).map(|at| &line[at + MARK.len()..])
+}
+
 /// A change of single words, by byte offset in the instruction, ascending.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hint(Vec<(u8, u32)>);
@@ -45,7 +50,7 @@ impl Hint {
         }
         let change = |part: &str| {
             let (bits, at) = part.strip_prefix("0x")?.split_once('@')?;
-            let at = at.parse().ok().filter(|at: &u8| at % 4 == 0)?;
+            let at = at.parse().ok().filter(|at: &u8| at.is_multiple_of(4))?;
             Some((at, u32::from_str_radix(bits, 16).ok()?))
         };
         let changes = parts.map(|part| {

@@ -88,7 +88,7 @@ impl<'t> Identities<'t> {
     /// As [`Decoder::decode`].
     pub fn of(&self, bytes: &[u8], listing: &Listing, instruction: &Instruction) -> Result<Identity> {
         match instruction.state {
-            _ if bytes.len() % 4 != 0 => return Ok(Identity::Words(Reason::Fragment)),
+            _ if !bytes.len().is_multiple_of(4) => return Ok(Identity::Words(Reason::Fragment)),
             State::Undecodable => return Ok(Identity::Words(Reason::Undecodable)),
             State::Crashed => return Ok(Identity::Words(Reason::Crashed)),
             State::Decoded => {}

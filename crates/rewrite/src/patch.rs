@@ -92,6 +92,7 @@ impl<'a> Plan<'a> {
         };
         let mut plan = Plan { toolchain, object, source, assembled, second_entries, sections, warnings: Vec::new() };
         plan.warn_of_drift();
+        plan.warn_of_numbers()?;
         Ok(plan)
     }
 
@@ -175,6 +176,24 @@ impl<'a> Plan<'a> {
             pins.sizes.insert(plan.section.name.clone(), plan.section.file_range.len() as u32);
         }
         assemble::assemble(self.toolchain, &self.object.target, self.source, &pins)
+    }
+
+    /// A branch whose distance is written as a number does not follow what an edit moves.
+    fn warn_of_numbers(&mut self) -> Result<()> {
+        for plan in &self.sections {
+            let lines = self.source.branches_by_number(&plan.section.name);
+            let new = &self.assembled.sections[plan.at];
+            let Some(first) = lines.first().filter(|_| new.bytes != self.object.code(plan.section)) else { continue };
+            let (old, section) = (Code::decode(self.toolchain, self.object, plan.section)?, plan.new_section(new));
+            let target = &self.object.target;
+            let new = Code::decode_bytes(self.toolchain, target, &section, &new.bytes, named(&new.labels))?;
+            if OffsetMap::between(&old, &new).pairs().iter().any(|(old, new)| old != new) {
+                let message =
+                    format!("{} branches have their distance as a number, which the edit does not adjust", lines.len());
+                self.warnings.push(Message::at(*first, message).help("give what they branch to a label"));
+            }
+        }
+        Ok(())
     }
 
     fn warn_of_drift(&mut self) {

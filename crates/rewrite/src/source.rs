@@ -77,6 +77,14 @@ impl<'a> Source<'a> {
         }
         reader.source
     }
+
+    /// The lines of a section with a direct branch whose distance is a number.
+    pub fn branches_by_number(&self, section: &str) -> Vec<u32> {
+        let items = self.sections.iter().filter(|own| own.name == section).flat_map(|section| &section.items);
+        let by_number =
+            items.filter(|(_, item)| matches!(item, Item::Instruction { text, .. } if branch::split(text).is_some()));
+        by_number.map(|(line, _)| *line).collect()
+    }
 }
 
 struct Reader<'a> {
@@ -142,12 +150,13 @@ impl<'a> Reader<'a> {
     }
 
     fn instruction(&mut self, number: u32, text: &'a str) {
-        let (text, comment) = match text.find(';') {
-            Some(at) => text.split_at(at),
+        let (text, comment) = match memchr::memchr2(b';', b'/', text.as_bytes()) {
+            Some(at) if text[at..].starts_with([';']) || text[at..].starts_with("//") => text.split_at(at),
+            Some(_) => text.split_at(text.find(';').or_else(|| text.find("//")).unwrap_or(text.len())),
             None => (text, ""),
         };
-        let text = text.find("//").map_or(text, |at| &text[..at]).trim();
-        let hint = comment.find(hint::MARK).map(|at| &comment[at + hint::MARK.len()..]);
+        let text = text.trim_ascii();
+        let hint = if comment.is_empty() { None } else { hint::within(comment) };
         let item = match branch::split(text) {
             Some((head, operand)) if !operand.starts_with(|first: char| first.is_ascii_digit() || first == '-') => {
                 match asm::symbol::split(operand.as_bytes()) {

@@ -7,11 +7,14 @@ use llvm::{Decoder, State, Target, Toolchain};
 use crate::error::{Error, Result};
 use crate::hint::Hint;
 
+/// What the assembler made of a text, and its hint.
+type Pair<'a> = (Box<[u8]>, &'a str);
+
 /// Applies hints, each pair of bytes and hint once.
 pub(super) struct Bits<'a> {
     toolchain: &'a Toolchain,
     target: &'a Target,
-    done: HashMap<(Box<[u8]>, &'a str), Box<[u8]>>,
+    done: HashMap<Pair<'a>, Box<[u8]>>,
 }
 
 impl<'a> Bits<'a> {

@@ -140,8 +140,8 @@ fn mark<'a>(text: &'a str, before: &Before<'_>) -> Marked<'a> {
             (before, None, None) => before,
         };
         marked.shift.insert(line.number, (marked.text.len() - start) as u32);
-        if let Some(at) = content.find(hint::MARK) {
-            marked.hints.insert(line.number, &content[at + hint::MARK.len()..]);
+        if let Some(hint) = hint::within(content) {
+            marked.hints.insert(line.number, hint);
         }
         marked.text.push_str(content);
         marked.text.push('\n');

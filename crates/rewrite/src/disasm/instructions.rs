@@ -43,7 +43,7 @@ pub(super) fn write(
     for (offset, listing, instruction) in code.instructions() {
         if let Some(span) = spans.next_if(|span| span.range.start <= offset) {
             lines.function = span.range.start;
-            if span.kernel.is_some() && (code.section.address + u64::from(offset)) % KERNEL_ALIGNMENT == 0 {
+            if span.kernel.is_some() && (code.section.address + u64::from(offset)).is_multiple_of(KERNEL_ALIGNMENT) {
                 lines.text.push_str("\n\t.p2align 8\n");
             }
             let descriptor = object.kernel(span).and_then(|kernel| kernel.descriptor.as_ref().ok());
@@ -150,7 +150,7 @@ impl Lines<'_> {
     }
 
     fn words(&mut self, bytes: &[u8]) {
-        if bytes.len() % 4 != 0 {
+        if !bytes.len().is_multiple_of(4) {
             let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:#x}")).collect();
             let _ = write!(self.text, ".byte {}", bytes.join(", "));
             return;
@@ -177,7 +177,7 @@ impl Lines<'_> {
         }
         let end = self.run_end(offset);
         let run = &self.code.bytes[offset as usize..end];
-        (run.len() >= 4 * SHORTEST_FILLING && run.len() % 4 == 0 && words(run).all(|other| other == word))
+        (run.len() >= 4 * SHORTEST_FILLING && run.len().is_multiple_of(4) && words(run).all(|other| other == word))
             .then_some(run.len() / 4)
     }
 
