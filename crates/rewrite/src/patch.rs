@@ -188,8 +188,12 @@ impl<'a> Plan<'a> {
             let target = &self.object.target;
             let new = Code::decode_bytes(self.toolchain, target, &section, &new.bytes, named(&new.labels))?;
             if OffsetMap::between(&old, &new).pairs().iter().any(|(old, new)| old != new) {
-                let message =
-                    format!("{} branches have their distance as a number, which the edit does not adjust", lines.len());
+                let message = match lines.len() {
+                    1 => "this branch has its distance as a number, which the edit does not adjust".to_owned(),
+                    count => {
+                        format!("{count} branches have their distance as a number, which the edit does not adjust")
+                    }
+                };
                 self.warnings.push(Message::at(*first, message).help("give what they branch to a label"));
             }
         }
