@@ -17,6 +17,7 @@ pub fn blank_block_comments(text: &[u8]) -> (Cow<'_, [u8]>, Option<usize>) {
         match text[at] {
             b'"' => at = end_of_string(text, at),
             b';' => at = end_of_line(text, at),
+            b'#' if at == 0 || text[at - 1] == b'\n' => at = end_of_line(text, at),
             b'/' if text[at..].starts_with(b"//") => at = end_of_line(text, at),
             b'/' if text[at..].starts_with(b"/*") => {
                 let Some(length) = memmem::find(&text[at + 2..], b"*/") else { return (Cow::Owned(out), Some(at)) };

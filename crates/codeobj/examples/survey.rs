@@ -47,11 +47,12 @@ fn list(path: &Path, bytes: &[u8], objects: &mut Vec<Vec<u8>>) {
         Ok(contents) => contents,
         Err(error) => return println!("{}: {error}", path.display()),
     };
-    report(path, Ok(contents.problems));
+    report(path, Ok(contents.problems.iter().map(|problem| problem.to_string()).collect()));
     for entry in contents.entries {
         match entry.load() {
             Err(error) => println!("{}: {error}", path.display()),
             Ok(loaded) => {
+                report(path, Ok(loaded.problems.iter().map(|problem| problem.to_string()).collect()));
                 for member in loaded.entries {
                     let place = path.join(&member.path);
                     report(&place, Ok(member.problems));

@@ -22,7 +22,7 @@ use self::symbols::SymbolMap;
 use crate::elf::{Elf, Note};
 use crate::error::{Error, Place, Result};
 use crate::metadata::{Detail, Metadata};
-use crate::target::TargetId;
+use crate::target::{TargetId, mach};
 use object::elf;
 
 /// `e_machine` of AMD GPU code objects.
@@ -92,6 +92,11 @@ impl CodeObject {
             }
         };
         let mut problems = Vec::new();
+        if file.abi_version() > mach::NEWEST_ABI {
+            // EI_ABIVERSION counts from 0 for code object v2.
+            let version = u32::from(file.abi_version()) + 2;
+            problems.push(format!("unknown code object version {version}: its flags may mean something else"));
+        }
         let mut metadata = read_metadata(&file, detail, &mut problems)?;
         let target = target(&file, metadata.as_ref(), &mut problems);
         let entries = metadata.as_mut().map(|m| std::mem::take(&mut m.kernels)).unwrap_or_default();
@@ -132,13 +137,14 @@ fn machine_name(machine: u16) -> String {
     }
 }
 
-fn is_metadata(note: &Note<'_>) -> bool {
-    note.owner == b"AMDGPU" && note.note_type == NT_AMDGPU_METADATA
-}
-
 fn read_metadata(file: &Elf<'_>, detail: Detail, problems: &mut Vec<String>) -> Result<Option<Metadata>> {
     let in_sections = file.section_notes()?;
-    let notes = if in_sections.iter().any(is_metadata) { in_sections } else { file.segment_notes()? };
+    let notes = if in_sections.iter().any(is_metadata) {
+        problems.extend(unlike_what_is_loaded(&in_sections, file));
+        in_sections
+    } else {
+        file.segment_notes()?
+    };
     if let Some(old) = notes.iter().find(|note| note.owner == b"AMD" && note.note_type == NT_AMD_HSA_METADATA) {
         let message = "code object v2 is not supported; rebuild with -mcode-object-version=4 or later";
         return Err(Error::unsupported(old.place.clone(), message));
@@ -154,6 +160,26 @@ fn read_metadata(file: &Elf<'_>, detail: Detail, problems: &mut Vec<String>) -> 
     }
     let chosen = read.iter().position(|metadata| !metadata.kernels.is_empty()).unwrap_or(0);
     Ok((!read.is_empty()).then(|| read.swap_remove(chosen)))
+}
+
+fn is_metadata(note: &Note<'_>) -> bool {
+    note.owner == b"AMDGPU" && note.note_type == NT_AMDGPU_METADATA
+}
+
+/// Tools read the notes of sections, the loader those of segments: normally the same bytes.
+fn unlike_what_is_loaded(in_sections: &[Note<'_>], file: &Elf<'_>) -> Option<String> {
+    let in_segments = match file.segment_notes() {
+        Ok(notes) => notes,
+        Err(error) => return Some(format!("a PT_NOTE segment, which the loader reads: {error}")),
+    };
+    let known: Vec<&[u8]> = in_sections.iter().filter(|note| is_metadata(note)).map(|note| note.descriptor).collect();
+    // One slice at one place needs no look at its bytes.
+    let is_known = |note: &&Note<'_>| known.iter().any(|k| std::ptr::eq(*k, note.descriptor) || *k == note.descriptor);
+    let other = in_segments.iter().filter(|note| is_metadata(note)).find(|note| !is_known(note))?;
+    let place = &other.place;
+    Some(format!(
+        "the metadata note{place} in a PT_NOTE segment, which the loader reads, is not the one in the sections"
+    ))
 }
 
 /// Moves an error's offset within the note to the file.
@@ -185,9 +211,17 @@ fn target(file: &Elf<'_>, metadata: Option<&Metadata>, problems: &mut Vec<String
         }
         (Some(flags), None) => flags,
         (None, said) => {
-            let number = file.flags() & crate::target::mach::MACH_MASK;
+            let number = file.flags() & mach::MACH_MASK;
             match said {
-                Some(said) if said.processor.is_some() => said,
+                Some(TargetId { processor: Some(processor), features, text }) => {
+                    if let Some(known) = mach::number(&processor) {
+                        problems.push(format!(
+                            "processor number {number:#x} in e_flags is unknown; amdhsa.target says {processor}, which \
+                             is number {known:#x}"
+                        ));
+                    }
+                    TargetId { processor: Some(processor), features, text }
+                }
                 _ => {
                     problems.push(format!(
                         "processor number {number:#x} in e_flags is unknown, and no amdhsa.target names it"

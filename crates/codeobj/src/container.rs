@@ -18,6 +18,7 @@
 mod archive;
 mod bundle;
 mod ccob;
+mod foreign;
 mod host;
 mod package;
 mod walk;
@@ -26,6 +27,7 @@ use crate::elf;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::target::TargetId;
 use std::borrow::Cow;
+use std::fmt;
 
 /// Containers inside containers that are followed. A library in an archive with compressed bundles is four.
 pub const DEPTH_LIMIT: usize = 8;
@@ -109,8 +111,8 @@ pub struct Contents<T> {
     pub entries: Vec<T>,
     /// What is there and is no AMD GPU code object.
     pub skipped: Vec<Skipped>,
-    /// What contradicts the format without hiding an entry.
-    pub problems: Vec<String>,
+    /// What contradicts the format, damaged parts included; the entries are what is there all the same.
+    pub problems: Vec<Problem>,
 }
 
 impl<T> Default for Contents<T> {
@@ -126,6 +128,24 @@ pub struct Skipped {
     pub path: String,
     /// Why: `host code`, `LLVM bitcode`, …
     pub reason: String,
+}
+
+/// What is wrong with a part of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Path of the part, without the file; empty for the file itself.
+    pub path: String,
+    /// What was found there.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "`{}`: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
 }
 
 /// A range of the opened bytes: one code object, or one compressed bundle that was not looked into yet.
@@ -151,7 +171,8 @@ pub struct Member<'a> {
     pub bytes: Cow<'a, [u8]>,
     /// Target that the container states.
     pub declared_target: Option<TargetId>,
-    /// A stated target that is not the code object's own.
+    /// A stated target that is not the code object's own. Of the first one that [`select`] gives, also the problems of
+    /// the parts beside it in the selection.
     pub problems: Vec<String>,
 }
 
@@ -160,7 +181,8 @@ pub struct Member<'a> {
 /// # Errors
 /// `WrongFormat` when there cannot be one inside (a text, a host ELF file without device code); `Malformed` with the
 /// offset for damage, truncation included: never silently fewer entries; `Unsupported` for thin archives and newer
-/// versions; `Limit` beyond [`DEPTH_LIMIT`].
+/// versions. All these speak of the file itself: a *part* of another format is skipped, a damaged or unsupported one is
+/// a problem, and the parts beside it are listed. `Limit` beyond [`DEPTH_LIMIT`], wherever.
 pub fn open(bytes: &[u8]) -> Result<Contents<Entry<'_>>> {
     if sniff(bytes).is_none() {
         let message = format!("this is {}, expected a code object or a container of them", describe(bytes));
@@ -230,22 +252,31 @@ pub fn split_path(path: &str) -> (&str, &str) {
 /// names all.
 ///
 /// # Errors
-/// `NotFound`, listing what there is; else as [`open`] and [`Entry::load`].
+/// `NotFound`, listing what there is; `Malformed` when the selection holds nothing but problems; else as [`open`] and
+/// [`Entry::load`].
 pub fn select<'a>(bytes: &'a [u8], member_path: &str) -> Result<Vec<Member<'a>>> {
     let contents = open(bytes)?;
     let mut selected = Vec::new();
     let mut paths = Vec::new();
+    let mut problems = contents.problems;
     for entry in contents.entries {
         if is_below(&entry.path, member_path) || is_below(member_path, &entry.path) {
-            let members = entry.load()?.entries;
-            paths.extend(members.iter().map(|member| member.path.clone()));
-            selected.extend(members.into_iter().filter(|member| is_below(&member.path, member_path)));
+            let loaded = entry.load()?;
+            problems.extend(loaded.problems);
+            paths.extend(loaded.entries.iter().map(|member| member.path.clone()));
+            selected.extend(loaded.entries.into_iter().filter(|member| is_below(&member.path, member_path)));
         } else {
             paths.push(entry.path);
         }
     }
-    if selected.is_empty() {
-        return Err(Error::new(ErrorKind::NotFound, Place::Whole, not_found(member_path, &paths)));
+    let concerning = problems.iter().filter(|problem| is_below(&problem.path, member_path));
+    let concerning: Vec<String> = concerning.map(Problem::to_string).collect();
+    match selected.first_mut() {
+        Some(first) => first.problems.extend(concerning),
+        None if concerning.is_empty() => {
+            return Err(Error::new(ErrorKind::NotFound, Place::Whole, not_found(member_path, &paths)));
+        }
+        None => return Err(Error::new(ErrorKind::Malformed, Place::Whole, concerning.join("; "))),
     }
     Ok(selected)
 }

@@ -106,6 +106,7 @@ impl<'a> Elf<'a> {
         }
         let damaged = |what: &'static str| move |e: object::read::Error| Error::malformed(0, format!("{what}: {e}"));
         let header = FileHeader64::<LittleEndian>::parse(bytes).map_err(damaged("damaged ELF header"))?;
+        refuse_cut_tables(header, bytes.len())?;
         let table = header.sections(LE, bytes).map_err(damaged("damaged section header table"))?;
         let sections = table.iter().map(|raw| section(&table, raw, bytes.len())).collect::<Result<_>>()?;
         let file = Elf { bytes, header, table, sections };
@@ -251,6 +252,31 @@ impl<'a> Elf<'a> {
         }
         Ok(())
     }
+}
+
+/// Says of a file that ends before its section or program headers do, what it should have had. Counts that do not fit
+/// the header are left to `object`, which finds them in section 0.
+fn refuse_cut_tables(header: &FileHeader64<LittleEndian>, file_size: usize) -> Result<()> {
+    const PHOFF_AT: u64 = 32;
+    const SHOFF_AT: u64 = 40;
+    const PN_XNUM: u16 = 0xffff;
+    let sections = if header.e_shoff(LE) == 0 { 0 } else { header.e_shnum(LE).max(1) };
+    let segments = if header.e_phnum(LE) == PN_XNUM { 1 } else { header.e_phnum(LE) };
+    let tables = [
+        ("section", header.e_shoff(LE), sections, size_of::<SectionHeader64<LittleEndian>>(), SHOFF_AT),
+        ("program", header.e_phoff(LE), segments, size_of::<elf::ProgramHeader64<LittleEndian>>(), PHOFF_AT),
+    ];
+    for (what, offset, count, size, stated_at) in tables {
+        let end = u128::from(offset) + u128::from(count) * size as u128;
+        if count != 0 && end > file_size as u128 {
+            let message = format!(
+                "the file is cut or its header damaged: it has {file_size} bytes ({file_size:#x}), but the {what} header table ends at \
+                 {end:#x}, as stated"
+            );
+            return Err(Error::malformed(stated_at, message));
+        }
+    }
+    Ok(())
 }
 
 fn section(

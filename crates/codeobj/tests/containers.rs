@@ -3,7 +3,8 @@
 mod support;
 
 use codeobj::container::{self, Kind, Member};
-use codeobj::{CodeObject, ErrorKind};
+use codeobj::{CodeObject, ErrorKind, Place};
+use md5::Digest;
 use std::io::Write;
 use support::bytes;
 
@@ -29,7 +30,7 @@ fn entries_of_a_bundle_are_named_by_target() {
     assert_eq!(paths(&plain), MULTI);
     let contents = container::open(&plain).expect("bundle");
     assert_eq!(contents.skipped[0].reason, "host code");
-    assert_eq!(contents.problems, [""; 0]);
+    assert!(contents.problems.is_empty());
     for (member, target) in all(&plain).iter().zip(MULTI) {
         assert_eq!(member.declared_target.as_ref().expect("target").short(), target);
         assert_eq!(CodeObject::parse(&member.bytes).expect("code object").target.short(), target);
@@ -170,7 +171,10 @@ fn foreign_bytes_between_bundles_are_a_problem() {
     file.extend(bytes("fatbin/single_ccob_v2.hipfb"));
     let contents = container::open(&file).expect("bundles");
     assert_eq!(contents.entries.len(), 2);
-    assert_eq!(contents.problems, ["12 bytes at offset 0x7f0 are neither an offload bundle nor zero padding"]);
+    assert_eq!(
+        contents.problems.iter().map(|p| p.to_string()).collect::<Vec<_>>(),
+        ["12 bytes at offset 0x7f0 are neither an offload bundle nor zero padding"]
+    );
 }
 
 #[test]
@@ -194,6 +198,127 @@ fn compressed_content_is_held_to_its_stated_size() {
     }
 }
 
+fn listed(file: &[u8]) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let contents = container::open(file).unwrap_or_else(|error| panic!("{error}"));
+    let entries = contents.entries.into_iter().map(|entry| entry.path).collect();
+    let skipped = contents.skipped.iter().map(|skipped| format!("{}: {}", skipped.path, skipped.reason)).collect();
+    (entries, skipped, contents.problems.iter().map(|problem| problem.to_string()).collect())
+}
+
+#[test]
+fn a_code_object_under_a_foreign_id_is_listed_and_a_problem() {
+    let object = bytes("code-objects/vector_add.gfx942.hsaco");
+    let ids = ["host-x86_64-unknown-linux-gnu-", "hip-amdgdn-amd-amdhsa--gfx942", "hip-nvptx64-nvidia-cuda--sm_90"];
+    for id in ids {
+        let (entries, skipped, problems) = listed(&bundle(&[(id, &object)]));
+        assert_eq!((entries, skipped), (vec![id.to_string()], vec![]));
+        assert_eq!(problems, [format!("`{id}`: the ID names no AMD GPU, but its 5304 bytes are a code object")]);
+    }
+    let package = package_v2(&[("amdgdn-amd-amdhsa", "gfx942", &object)]);
+    let problem = "`image[0]`: triple `amdgdn-amd-amdhsa` names no AMD GPU, but its 5304 bytes are a code object";
+    assert_eq!(listed(&package), (vec!["image[0]".into()], vec![], vec![problem.into()]));
+}
+
+#[test]
+fn an_image_of_another_kind_that_is_a_code_object_is_listed_and_a_problem() {
+    let object = bytes("code-objects/vector_add.gfx942.hsaco");
+    let mut package = package_v2(&[("amdgcn-amd-amdhsa", "gfx942", &object)]);
+    package[32] = 2;
+    let problem = "`image[0]!gfx942`: stated to be LLVM bitcode, but its 5304 bytes are a code object";
+    assert_eq!(listed(&package), (vec!["image[0]!gfx942".into()], vec![], vec![problem.into()]));
+    let bitcode = package_v2(&[("amdgcn-amd-amdhsa", "gfx942", b"BC\xc0\xde....")]);
+    assert_eq!(listed(&bitcode), (vec![], vec!["image[0]!gfx942: LLVM bitcode".into()], vec![]));
+}
+
+#[test]
+fn unknown_bytes_are_passed_over_only_for_an_architecture_that_is_known() {
+    let unknown = b"\x01\x02\x03".as_slice();
+    for id in ["host-x86_64-unknown-linux-gnu-", "openmp-x86_64-pc-linux-gnu", "cuda-nvptx64-nvidia-cuda--sm_90"] {
+        let (entries, skipped, problems) = listed(&bundle(&[(id, unknown)]));
+        assert_eq!((entries.len(), skipped.len(), problems), (0, 1, vec![]), "{id}");
+    }
+    for id in ["hip-amdgdn-amd-amdhsa--gfx942", "gfx942", "hip-x86_65-unknown-linux-gnu"] {
+        let problem = format!(
+            "`{id}`: the ID names no architecture that is known here, and its 3 bytes are data of no known format"
+        );
+        assert_eq!(listed(&bundle(&[(id, unknown)])), (vec![], vec![], vec![problem]));
+        assert_eq!(listed(&bundle(&[(id, b"")])).1, [format!("{id}: empty")]);
+        assert_eq!(listed(&bundle(&[(id, b"BC\xc0\xde....")])).1, [format!("{id}: LLVM bitcode")]);
+    }
+}
+
+#[test]
+fn an_entry_for_an_amd_gpu_that_is_another_elf_file_is_a_problem() {
+    let mut object = bytes("code-objects/vector_add.gfx942.hsaco");
+    object[18] = 62; // EM_X86_64
+    let problem = "`gfx942`: holds no code object: its 5304 bytes are an ELF file for another machine";
+    let entry = [("hip-amdgcn-amd-amdhsa--gfx942", &*object)];
+    assert_eq!(listed(&bundle(&entry)), (vec![], vec![], vec![problem.into()]));
+}
+
+#[test]
+fn an_archive_member_named_like_an_object_is_one() {
+    let object = bytes("code-objects/vector_add.gfx942.hsaco");
+    for name in ["lost.o", "lost.co", "lost.hsaco", "LOST.OBJ"] {
+        let file = archive(&[("x.o", &object), (name, &[0; 512]), ("a.dat", &[0; 512])]);
+        let problem = format!("`{name}`: named like an object, but its 512 bytes are data of no known format");
+        let skipped = "a.dat: data of no known format".to_string();
+        assert_eq!(listed(&file), (vec!["x.o".into()], vec![skipped], vec![problem]));
+    }
+    assert_eq!(listed(&archive(&[("lto.o", b"BC\xc0\xde....")])).1, ["lto.o: LLVM bitcode"]);
+    assert_eq!(listed(&archive(&[("lost.o", b"")])).2, ["`lost.o`: named like an object, but it is empty"]);
+}
+
+#[test]
+fn one_foreign_member_does_not_hide_the_others() {
+    let object = bytes("code-objects/vector_add.gfx942.hsaco");
+    let elf =
+        |class, endian, machine| [b"\x7fELF", &[class, endian, 1][..], &[0; 11], &[machine; 1], &[0; 45]].concat();
+    let other = elf(2, 1, 62);
+    let file = archive(&[("32.o", &elf(1, 1, 3)), ("big.o", &elf(2, 2, 0)), ("host.o", &other), ("x.o", &object)]);
+    let (entries, skipped, problems) = listed(&file);
+    assert_eq!((entries, problems), (vec!["x.o".to_string()], vec![]));
+    assert!(skipped[0].starts_with("32.o: this ELF file is not 64-bit little-endian"), "{skipped:?}");
+    assert!(skipped[1].starts_with("big.o: this ELF file is not 64-bit little-endian"), "{skipped:?}");
+    assert_eq!(skipped[2], "host.o: host code without device code");
+}
+
+#[test]
+fn one_damaged_member_is_a_problem_and_does_not_hide_the_others() {
+    let object = bytes("code-objects/vector_add.gfx942.hsaco");
+    let library = bytes("fatbin/host_fatbin.so");
+    let bundled = bytes("fatbin/multi_plain.hipfb");
+    let thin = b"!<thin>\n".as_slice();
+    let members = [("cut.so", &library[..1000]), ("cut.hipfb", &bundled[..9000]), ("thin.a", thin), ("x.o", &object)];
+    let file = archive(&members);
+    let (entries, _, problems) = listed(&file);
+    assert_eq!(entries, ["x.o"]);
+    assert!(problems.len() == 3 && problems[0].starts_with("`cut.so`: the file is cut"), "{problems:?}");
+    assert!(problems[1].starts_with("`cut.hipfb`: bundle entry 1"), "{problems:?}");
+    assert!(problems[2].starts_with("`thin.a`: a thin archive"), "{problems:?}");
+
+    // Who asks for a part hears what is wrong with it, and only that.
+    assert_eq!(container::select(&file, "x.o").expect("member")[0].problems, [""; 0]);
+    let error = container::select(&file, "cut.so").map(drop).expect_err("damaged");
+    assert!(error.kind == ErrorKind::Malformed && error.message.starts_with("`cut.so`: the file is cut"), "{error}");
+    assert_eq!(container::select(&file, "").expect("members")[0].problems, problems);
+}
+
+#[test]
+fn compressed_content_is_held_to_its_hash() {
+    let v1 = [0, 1].map(|method| ccob_v1(&bytes("fatbin/multi_plain.hipfb"), method));
+    let v2_and_v3 = ["fatbin/single_ccob_v2.hipfb", "fatbin/single_ccob_v3.hipfb"].map(bytes);
+    for (file, hash_at) in v1.iter().chain(&v2_and_v3).zip([12, 12, 16, 24]) {
+        container::open(file).expect("listed").entries[0].load().unwrap_or_else(|error| panic!("{error}"));
+        let mut changed = file.clone();
+        changed[hash_at + 7] ^= 1;
+        let error = container::open(&changed).expect("listed").entries[0].load().map(drop).expect_err("refused");
+        assert_eq!((error.kind, error.place.clone()), (ErrorKind::Malformed, Place::File(hash_at as u64)));
+        let shown = |file: &[u8]| file[hash_at..hash_at + 8].iter().map(|b| format!("{b:02x}")).collect::<String>();
+        assert!(error.message.contains(&shown(&changed)) && error.message.contains(&shown(file)), "{error}");
+    }
+}
+
 fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let header = 32 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
     let mut file = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
@@ -212,7 +337,7 @@ fn ccob_v1(content: &[u8], method: u16) -> Vec<u8> {
     let mut file = b"CCOB\x01\x00".to_vec();
     file.extend(method.to_le_bytes());
     file.extend((content.len() as u32).to_le_bytes());
-    file.extend([0; 8]);
+    file.extend(&md5::Md5::digest(content)[..8]);
     if method == 0 {
         let mut encoder = flate2::write::ZlibEncoder::new(&mut file, flate2::Compression::fast());
         encoder.write_all(content).and_then(|()| encoder.finish().map(drop)).expect("compressed");

@@ -43,12 +43,57 @@ fn header_and_metadata_targets_that_differ_are_a_problem() {
 fn an_unknown_processor_number_leaves_the_metadata_to_name_it() {
     let mut bytes = support::bytes(SMALL);
     bytes[48] = 0xee;
-    assert_eq!(parse(&bytes).target.short(), "gfx942");
+    let object = parse(&bytes);
+    assert_eq!(object.target.short(), "gfx942");
+    let contradiction = "processor number 0xee in e_flags is unknown; amdhsa.target says gfx942, which is number 0x4c";
+    assert_eq!(object.problems, [contradiction]);
+    let named = find(&bytes, b"-gfx942") + 1;
+    bytes[named..named + 6].copy_from_slice(b"gfx9zz");
+    assert_eq!(parse(&bytes).problems, [""; 0], "newer than this crate's table");
     let at = find(&bytes, b"amdhsa.target");
     bytes[at] = b'x';
     let object = parse(&bytes);
     assert_eq!(object.target.processor, None);
     assert!(object.problems[0].contains("0xee"), "{:?}", object.problems);
+}
+
+#[test]
+fn a_code_object_version_that_is_not_known_is_a_problem() {
+    let mut bytes = support::bytes(SMALL);
+    for (abi_version, problems) in
+        [(4, &[][..]), (5, &["unknown code object version 7: its flags may mean something else"])]
+    {
+        bytes[8] = abi_version;
+        assert_eq!(parse(&bytes).problems, problems);
+    }
+}
+
+/// The loader finds the note through `PT_NOTE`, tools find it through the section.
+#[test]
+fn a_section_and_a_segment_with_different_notes_are_a_problem() {
+    let original = support::bytes(SMALL);
+    let note = parse(&original).sections.iter().find(|s| s.name == ".note").expect("note").file_range.clone();
+    let number = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes")) as usize;
+    let (segments, count) = (number(&original, 32), usize::from(original[56]));
+    let is_note = |at: &usize| original[*at..*at + 4] == 4u32.to_le_bytes();
+    let segment = (0..count).map(|index| segments + index * 56).find(is_note).expect("PT_NOTE");
+
+    // The segment shows another note, behind the file's end.
+    let mut bytes = original.clone();
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    let moved = bytes.len();
+    bytes.extend_from_within(note.clone());
+    bytes[segment + 8..segment + 16].copy_from_slice(&(moved as u64).to_le_bytes());
+    assert_eq!(parse(&bytes).problems, [""; 0], "a copy is the same");
+    let name = find(&bytes[moved..], b".vgpr_count") + moved;
+    bytes[name + 11] += 1;
+    let object = parse(&bytes);
+    assert!(object.problems.len() == 1 && object.problems[0].contains("PT_NOTE"), "{:?}", object.problems);
+
+    // One that cannot be read is no error: the section can.
+    bytes[moved..moved + 4].fill(0xff);
+    let problems = parse(&bytes).problems;
+    assert!(problems.len() == 1 && problems[0].contains("damaged note"), "{problems:?}");
 }
 
 #[test]

@@ -20,15 +20,20 @@ type Parsed = Result<CodeObject, Error>;
 
 /// Every member of a container, its code object parsed.
 fn read_all(bytes: &[u8]) -> Result<Vec<(String, Parsed)>, Error> {
-    let Contents { entries, problems, .. } = container::open(bytes)?;
+    let Contents { entries, mut problems, .. } = container::open(bytes)?;
     let mut read = Vec::new();
     for entry in entries {
-        for Member { path, bytes, .. } in entry.load()?.entries {
+        let loaded = entry.load()?;
+        problems.extend(loaded.problems);
+        for Member { path, bytes, .. } in loaded.entries {
             read.push((path, CodeObject::parse(&bytes)));
         }
     }
     // Bytes that are no bundle may have been one: said, therefore not silent.
-    if problems.is_empty() { Ok(read) } else { Err(Error { message: problems.join("; "), ..silent() }) }
+    match problems.first() {
+        None => Ok(read),
+        Some(problem) => Err(Error { message: problem.to_string(), ..silent() }),
+    }
 }
 
 fn silent() -> Error {
@@ -61,6 +66,36 @@ fn a_truncated_container_never_has_fewer_entries_silently() {
             if let Ok(read) = read_all(&bytes[..length]) {
                 let same = read.len() == whole.len() && read.iter().zip(&whole).all(|(a, b)| a == b);
                 assert!(same, "{name}: {length} of {} bytes give {} entries", bytes.len(), read.len());
+            }
+        }
+    }
+}
+
+/// What a disk loses. A bundle may hold anything, but not under an ID that says what it is for.
+#[test]
+fn a_zeroed_block_never_loses_or_changes_a_kernel_silently() {
+    type Kernels = Vec<(String, Vec<codeobj::KernelMetadata>)>;
+    // None when something is said to be wrong.
+    let kernels = |bytes: &[u8]| -> Option<Kernels> {
+        let mut kernels = Vec::new();
+        for (path, object) in read_all(bytes).ok()? {
+            let object = object.ok().filter(|o| o.problems.is_empty() && o.metadata.is_some())?;
+            if object.kernels.iter().any(|k| !k.problems.is_empty() || !k.metadata.problems.is_empty()) {
+                return None;
+            }
+            kernels.push((path, object.kernels.into_iter().map(|kernel| kernel.metadata).collect()));
+        }
+        (!kernels.is_empty()).then_some(kernels)
+    };
+    for name in ["fatbin/multi_plain.hipfb", "fatbin/host_fatbin.so"] {
+        let bytes = support::bytes(name);
+        let whole = kernels(&bytes).expect(name);
+        for at in (0..bytes.len()).step_by(512) {
+            let mut zeroed = bytes.clone();
+            let end = bytes.len().min(at + 512);
+            zeroed[at..end].fill(0);
+            if let Some(read) = kernels(&zeroed) {
+                assert!(read == whole, "{name}: block at {at:#x}");
             }
         }
     }
@@ -139,6 +174,22 @@ fn metadata_notes_are_damaged_without_a_panic() {
         damaged[at] = random.next() as u8;
         let _ = CodeObject::parse(&damaged);
     }
+}
+
+#[test]
+fn a_cut_file_says_where_it_should_end() {
+    let bytes = support::bytes("code-objects/vector_add.gfx942.hsaco");
+    let error = CodeObject::parse(&bytes[..4000]).expect_err("cut");
+    let expected = "the file is cut or its header damaged: it has 4000 bytes (0xfa0), but the section header table ends \
+                    at 0x14b8, as stated";
+    assert_eq!((error.message.as_str(), error.place), (expected, Place::File(40)));
+    // Without a section header table, the program headers are the first to miss.
+    let mut stripped = bytes[..100].to_vec();
+    stripped[40..48].fill(0);
+    stripped[60..62].fill(0);
+    let error = CodeObject::parse(&stripped).expect_err("cut");
+    assert!(error.message.contains("100 bytes (0x64), but the program header table ends at 0x"), "{error}");
+    assert_eq!(error.place, Place::File(32));
 }
 
 #[test]

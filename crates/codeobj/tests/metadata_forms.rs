@@ -108,6 +108,18 @@ fn only_decimal_integers_are_counts() {
 }
 
 #[test]
+fn a_count_in_quotes_is_called_that() {
+    let reason = |value: &str| match kernel(&format!(".vgpr_count: {value}")).vgpr_count {
+        Count::Bad(reason) => reason,
+        other => panic!("{value}: {other:?}"),
+    };
+    assert_eq!(reason("'48'"), "\"48\" is a quoted text, not a number");
+    assert_eq!(reason("\"-1\""), "\"-1\" is a quoted text, not a number");
+    assert_eq!(reason("18446744073709551616"), "18446744073709551616 needs more than 64 bits");
+    assert_eq!(reason(&"9".repeat(50)), "a number of 50 digits needs more than 64 bits");
+}
+
+#[test]
 fn a_repeated_key_is_named_and_the_first_value_stays() {
     for entry in [".vgpr_count: 1\n.name: k\n.vgpr_count: 2", ".name: k\n.vgpr_count: 1\n.vgpr_count: 2"] {
         let repeated = kernel(entry);

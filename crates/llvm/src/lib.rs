@@ -1,14 +1,18 @@
-//! Instructions to text and text to instructions by the LLVM that is installed, found and loaded at run time: no LLVM headers, no link
-//! dependency, and nothing else of this program knows that LLVM exists.
+//! Instructions to text and text to instructions, by the LLVM that is installed, found and loaded at run time: no LLVM
+//! headers, no link dependency, and nothing else of this program knows that LLVM exists.
 //!
-//! [`open`] finds the library and returns a [`Toolchain`]: a [`Decoder`], an [`Encoder`] and an [`Assembler`];
-//! [`link`] makes a code object of what the assembler made. Three ideas carry the crate:
+//! [`open`] finds the library and returns a [`Toolchain`], which is a [`Decoder`], an [`Encoder`] and an [`Assembler`];
+//! [`link`] makes a code object of what the assembler made. Four ideas carry the crate:
 //!
-//! - LLVM crashes on some words, so it runs in worker processes ([`worker`]) unless asked otherwise.
+//! - LLVM crashes on some words and texts, so it runs in worker processes ([`worker`]) unless asked otherwise. What
+//!   kills it is refused alone.
 //! - Code repeats: 14.2 million instructions of real kernels have 292,381 distinct encodings. Each is decoded once
-//!   ([`Decoder::decode`] walks a cache and LLVM sees only what is new).
+//!   ([`Decoder::decode`] walks a cache and LLVM sees only what is new), and once it is checked whether its text gives
+//!   its bytes again ([`Encoder::round_trips`]).
 //! - A processor that LLVM does not know is "only a warning" there, and wrong text or a dead process follows. Here it
 //!   is [`ErrorKind::UnknownTarget`], found out before the first instruction.
+//! - LLVM's C interface assembles only as part of compiling a module. What that adds to an object is avoided or taken
+//!   off, so that the object is that of the assembler alone (`extras`).
 
 #![allow(unsafe_code)] // this crate alone talks to a C library; every block says why it is sound
 

@@ -18,9 +18,20 @@ pub mod text;
 pub mod triton;
 pub mod verdict;
 
+use std::borrow::Cow;
+
 pub use cell::Cell;
 pub use diff::Diff;
 pub use metric::Metric;
 pub use record::Record;
 pub use snapshot::Snapshot;
 pub use verdict::Verdict;
+
+/// A name from outside as it may be shown: control characters escaped, so that it can neither steer a terminal nor
+/// begin a line of its own.
+pub fn printable(name: &str) -> Cow<'_, str> {
+    if !name.contains(char::is_control) {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect())
+}

@@ -3,6 +3,7 @@
 //! The rules are those of the resource table's contract: what a dump must say and does not is `?`, what is said twice
 //! and disagrees is a problem.
 
+mod checks;
 mod kernel;
 mod labels;
 mod scan;
@@ -53,7 +54,7 @@ pub fn is_assembly(text: &[u8]) -> bool {
 /// Reads the kernels of `text`. `source` is how the file is named in records and problems.
 pub fn read(text: &[u8], source: &str, origin: Origin) -> FileKernels {
     let mut file = FileKernels::default();
-    let (blanked, open_comment) = asm::comment::blank_block_comments(text);
+    let (blanked, open_comment) = without_comments(text);
     if let Some(at) = open_comment {
         file.problems.push(format!("{source}:{}: block comment is never closed", line_of(text, at)));
     }
@@ -68,6 +69,16 @@ pub fn read(text: &[u8], source: &str, origin: Origin) -> FileKernels {
     let Some(metadata) = read_metadata(&scan, source, Detail::Counts, &mut file) else { return file };
     kernel::read_all(&scan, &metadata, source, origin, &mut file);
     file
+}
+
+/// The text without block comments. In the metadata LLVM knows none: `/*` is part of a name there.
+fn without_comments(text: &[u8]) -> (Cow<'_, [u8]>, Option<usize>) {
+    let metadata = memchr::memmem::find(text, b".amdgpu_metadata").unwrap_or(text.len());
+    let (code, metadata) = text.split_at(metadata);
+    match asm::comment::blank_block_comments(code) {
+        (Cow::Borrowed(_), open) => (Cow::Borrowed(text), open),
+        (Cow::Owned(code), open) => (Cow::Owned([&code, metadata].concat()), open),
+    }
 }
 
 /// The kernels of a text as they are written: for showing, not for judging.
@@ -87,7 +98,7 @@ pub struct Outline {
 pub fn outline(text: &[u8], source: &str, detail: Detail) -> Outline {
     let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut file = FileKernels::default();
-    let (blanked, _) = asm::comment::blank_block_comments(text);
+    let (blanked, _) = without_comments(text);
     let scan = Scan::read(&blanked);
     scan.report_problems(source, &mut file.problems);
     let metadata = read_metadata(&scan, source, detail, &mut file);

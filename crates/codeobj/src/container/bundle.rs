@@ -8,7 +8,7 @@
 //!
 //! Offsets count from the magic. The host entry is usually empty and shares its offset with the first device entry.
 
-use super::ccob;
+use super::{ccob, foreign};
 use crate::error::{Error, Result};
 use crate::target::TargetId;
 use memchr::memmem;
@@ -32,6 +32,11 @@ pub(super) struct BundleEntry<'a> {
 impl BundleEntry<'_> {
     pub fn is_host(&self) -> bool {
         self.id.starts_with("host-") || self.id == "host"
+    }
+
+    /// Whether the ID says that this is for something known that is no AMD GPU.
+    pub fn is_known_foreign(&self) -> bool {
+        self.is_host() || self.id.split_once('-').is_some_and(|(_offload_kind, triple)| foreign::is_known(triple))
     }
 
     /// The target after the offload kind; none when it is not for an AMD GPU.

@@ -21,7 +21,7 @@ const METADATA_ONLY: u64 = 1;
 /// One image of a package.
 pub(super) struct Image<'a> {
     kind: u64,
-    triple: &'a str,
+    pub triple: &'a str,
     arch: &'a str,
     pub bytes: &'a [u8],
 }

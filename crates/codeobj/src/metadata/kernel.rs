@@ -28,6 +28,10 @@ impl Count {
             Node::Int(n) => {
                 u64::try_from(*n).map_or_else(|_| Count::Bad(format!("{n} needs more than 64 bits")), Count::Value)
             }
+            // Without quotes it would be a number.
+            Node::Str(text) if node::is_decimal_integer(text) && text.parse::<i128>().is_ok() => {
+                Count::Bad(format!("\"{text}\" is a quoted text, not a number"))
+            }
             Node::Str(text) if node::is_decimal_integer(text) => {
                 Count::Bad(format!("a number of {} digits needs more than 64 bits", text.trim_start_matches('-').len()))
             }

@@ -16,10 +16,17 @@ pub const MACH_MASK: u32 = 0xff;
 const ABI_V3: u8 = 1;
 /// `EI_ABIVERSION` of code object v6, the first with a generic version (`ELFABIVERSION_AMDGPU_HSA_V6`).
 const ABI_V6: u8 = 4;
+/// The newest `EI_ABIVERSION` whose flags are known here.
+pub const NEWEST_ABI: u8 = ABI_V6;
 
 /// Name of the processor with this `EF_AMDGPU_MACH` number.
 pub fn processor(mach: u32) -> Option<&'static str> {
     PROCESSORS.iter().find(|(number, _)| *number == mach).map(|(_, name)| *name)
+}
+
+/// The `EF_AMDGPU_MACH` number of the processor with this name.
+pub fn number(processor: &str) -> Option<u32> {
+    PROCESSORS.iter().find(|(_, name)| *name == processor).map(|(number, _)| *number)
 }
 
 /// The features that `e_flags` fixes, as they are spelled in a target ID; "any" and "unsupported" give none.

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Files of this size and more are mapped.
 const MAP_FROM: u64 = 32 << 20;
 /// What is read of a file whose size the system does not tell (a pipe).
-const LARGEST_STREAM: u64 = 1 << 30;
+const LARGEST_STREAM: u64 = 256 << 20;
 
 /// A file's bytes.
 pub enum FileBytes {
@@ -31,7 +31,10 @@ impl FileBytes {
             return Ok(FileBytes::Mapped(map));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0).min(MAP_FROM as usize));
-        file.by_ref().take(LARGEST_STREAM).read_to_end(&mut bytes)?;
+        file.by_ref().take(LARGEST_STREAM + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LARGEST_STREAM {
+            return Err(io::Error::other("larger than 256 MiB and no regular file"));
+        }
         Ok(FileBytes::Read(bytes))
     }
 }

@@ -11,6 +11,7 @@ use super::bytes::{self, FileBytes};
 use super::walk::{Form, Work};
 use super::{Options, io_reason};
 use crate::binary;
+use crate::printable;
 use crate::record::Record;
 use crate::text::{self, FileKernels, Origin};
 use crate::triton::Sidecar;
@@ -39,7 +40,7 @@ impl FileResult {
 
     /// Takes the kernels of a text or of a code object that lies at `place`.
     fn take(&mut self, file: FileKernels, place: &str) {
-        self.kernels.extend(file.kernels.into_iter().map(|(name, record)| (format!("{place}::{name}"), record)));
+        self.kernels.extend(file.kernels.into_iter().map(|(name, record)| (format!("{place}::{}", printable(&name)), record)));
         self.problems.extend(file.problems);
         self.warnings.extend(file.warnings);
     }
@@ -84,8 +85,10 @@ pub fn file(work: &Work, bytes: &[u8], options: Options<'_>) -> FileResult {
         return FileResult::problem(format!("{source}: there is no `{member}`: the file is no container"));
     } else if text::is_assembly(bytes) {
         result.take(text::read(bytes, source, Origin::Any), &work.place);
-    } else if expected {
+    } else if expected || (bytes.is_empty() && is_kernel_file_name(source)) {
         return FileResult::problem(format!("{source}: {}", what_is_it(bytes)));
+    } else if is_kernel_file_name(source) {
+        result.warnings.push(format!("{source}: not read: {}", what_is_it(bytes)));
     }
     if work.form == Form::Triton {
         add_sidecar(&work.path, &mut result);
@@ -168,6 +171,11 @@ fn add_sidecar(path: &Path, result: &mut FileResult) {
         Ok(None) => {}
         Err(why) => result.problems.push(why),
     }
+}
+
+/// Names that files with kernels often have, and others too.
+fn is_kernel_file_name(name: &str) -> bool {
+    [".s", ".S", ".asm", ".o", ".a"].iter().any(|end| name.ends_with(end))
 }
 
 /// Says what a file that is no input looks like.

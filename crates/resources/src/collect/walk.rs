@@ -11,6 +11,8 @@ use std::time::SystemTime;
 
 use rayon::prelude::*;
 
+use super::io_reason;
+use crate::printable;
 use crate::triton;
 
 /// How a file is to be read.
@@ -49,7 +51,7 @@ impl Work {
         let is_kernel = |e: &OsStr| triton::KERNEL_EXTENSIONS.iter().any(|k| *k == e);
         Work {
             path: path.to_owned(),
-            source: path.display().to_string(),
+            source: printable(&path.display().to_string()).into_owned(),
             place: String::new(),
             form: match () {
                 () if is_dump(&name.to_string_lossy()) => Form::Dump,
@@ -77,15 +79,34 @@ const MAX_DEPTH: usize = 100;
 
 /// Lists what is below `root`. The error says why the root itself cannot be listed.
 pub fn walk(root: &Path) -> Result<Tree, String> {
-    let entries = fs::read_dir(root).map_err(|e| format!("{}: {e}", root.display()))?;
-    let mut tree = list(entries, root, "", 0);
+    let entries = fs::read_dir(root).map_err(|e| format!("{}: {}", root.display(), io_reason(&e)))?;
+    let mut tree = list(entries, root, "", false, 0);
     tree.work.sort_by(|a, b| a.source.cmp(&b.source));
     tree.problems.sort();
     tree.warnings.sort();
     Ok(tree)
 }
 
-fn list(entries: fs::ReadDir, directory: &Path, place: &str, depth: usize) -> Tree {
+/// A directory that is still to be listed.
+struct Directory {
+    path: PathBuf,
+    place: String,
+    behind_link: bool,
+}
+
+/// Whether a link to a directory is followed: it may lead back up, and links behind links may do so together.
+fn follow(link: &Path, from: &Path, behind_link: bool) -> Result<(), &'static str> {
+    if behind_link {
+        return Err("it lies behind another link");
+    }
+    match (fs::canonicalize(link), fs::canonicalize(from)) {
+        (Ok(target), Ok(from)) if from.starts_with(&target) => Err("it leads back up"),
+        (Ok(_), Ok(_)) => Ok(()),
+        _ => Err("it cannot be resolved"),
+    }
+}
+
+fn list(entries: fs::ReadDir, directory: &Path, place: &str, behind_link: bool, depth: usize) -> Tree {
     let mut tree = Tree::default();
     let mut files = BTreeSet::new();
     let mut directories = Vec::new();
@@ -98,13 +119,15 @@ fn list(entries: fs::ReadDir, directory: &Path, place: &str, depth: usize) -> Tr
                 continue;
             }
         };
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = printable(&entry.file_name().to_string_lossy()).into_owned();
         let kind = entry.file_type();
         if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
-            directories.push((entry.path(), below(&name)));
+            directories.push(Directory { path: entry.path(), place: below(&name), behind_link });
         } else if kind.as_ref().is_ok_and(|k| k.is_symlink()) && entry.path().is_dir() {
-            // A link may lead back up; what it leads to can be given as an input of its own.
-            tree.warnings.push(format!("{}: a link to a directory is not followed", below(&name)));
+            match follow(&entry.path(), directory, behind_link) {
+                Ok(()) => directories.push(Directory { path: entry.path(), place: below(&name), behind_link: true }),
+                Err(why) => tree.warnings.push(format!("{}: a link that is not followed: {why}", below(&name))),
+            }
         } else if kind.is_ok_and(|k| k.is_file() || k.is_symlink() && entry.path().is_file()) {
             files.insert((name, entry.path()));
         } else if looks_like_kernels(&name) {
@@ -114,14 +137,14 @@ fn list(entries: fs::ReadDir, directory: &Path, place: &str, depth: usize) -> Tr
     choose(&files, place, &below, &mut tree);
     if depth >= MAX_DEPTH {
         tree.problems
-            .extend(directories.iter().map(|(_, place)| format!("{place}: nested more than {MAX_DEPTH} deep")));
+            .extend(directories.iter().map(|d| format!("{}: nested more than {MAX_DEPTH} deep", d.place)));
         return tree;
     }
     let subtrees: Vec<Tree> = directories
         .into_par_iter()
-        .map(|(path, place)| match fs::read_dir(&path) {
-            Ok(entries) => list(entries, &path, &place, depth + 1),
-            Err(error) => Tree { problems: vec![format!("{place}: {error}")], ..Tree::default() },
+        .map(|Directory { path, place, behind_link }| match fs::read_dir(&path) {
+            Ok(entries) => list(entries, &path, &place, behind_link, depth + 1),
+            Err(error) => Tree { problems: vec![format!("{place}: {}", io_reason(&error))], ..Tree::default() },
         })
         .collect();
     for subtree in subtrees {
@@ -144,7 +167,7 @@ fn choose(files: &BTreeSet<(String, PathBuf)>, place: &str, below: &dyn Fn(&str)
         member: None,
     };
     if dumps.len() > 1 {
-        dumps.sort_by_cached_key(|(name, path)| (stage(name), modified(path), name.clone()));
+        dumps.sort_by_cached_key(|(name, path)| (stage(name).map(|(n, d)| (n, d.to_owned())), modified(path), name.clone()));
     }
     if let Some((name, path)) = dumps.pop() {
         tree.work.push(work(name, path, place.to_owned(), Form::Dump));
@@ -164,7 +187,7 @@ fn choose(files: &BTreeSet<(String, PathBuf)>, place: &str, below: &dyn Fn(&str)
     }
     let is_dump_directory = files.iter().any(|(name, _)| is_dump(name));
     for (name, path) in files {
-        if is_dump(name) || (is_dump_directory && is_stage_of_a_dump(name)) {
+        if is_dump(name) || (is_dump_directory && is_stage_of_a_dump(name) && !looks_like_kernels(name)) {
             continue;
         }
         let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
@@ -215,9 +238,12 @@ fn may_hold_kernels(name: &str) -> bool {
     !name.starts_with('.') && !name.rsplit_once('.').is_some_and(|(_, e)| NEVER.contains(&e))
 }
 
-/// The number in front of `_final_isa.s`; a file without one comes before all others.
-fn stage(name: &str) -> Option<u64> {
-    name.strip_suffix("_final_isa.s")?.parse().ok()
+/// The number in front of `_final_isa.s`, in a form whose order is that of the numbers, however long; a file without
+/// one comes before all others.
+fn stage(name: &str) -> Option<(usize, &str)> {
+    let number = name.strip_suffix("_final_isa.s")?;
+    let digits = number.trim_start_matches('0');
+    (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then_some((digits.len(), digits))
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {

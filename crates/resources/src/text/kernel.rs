@@ -8,6 +8,7 @@ use asm::Statement;
 use codeobj::TargetId;
 use codeobj::metadata::{Count, KernelMetadata, Metadata};
 
+use super::checks;
 use super::labels::Labels;
 use super::scan::{DescriptorBlock, Scan, Terminator};
 use super::sites::Sites;
@@ -55,7 +56,13 @@ pub fn read_all(scan: &Scan<'_>, metadata: &Metadata, source: &str, origin: Orig
         record.problems.extend(target_problem.clone());
         file.kernels.push((name.to_owned(), record));
     }
+    report_unlisted_code(&reader, &seen, source, file);
+    let mut described = HashSet::new();
     for block in &scan.descriptors {
+        if !described.insert(block.kernel) {
+            let (line, name) = (scan.line_of(block.at), String::from_utf8_lossy(block.kernel));
+            file.problems.push(format!("{source}:{line}: a second .amdhsa_kernel of `{name}`"));
+        }
         let name = String::from_utf8_lossy(block.kernel);
         if !seen.contains(name.as_ref()) {
             file.problems.push(format!(
@@ -109,6 +116,24 @@ fn has_resource_symbols(scan: &Scan<'_>) -> bool {
 
 fn ends_with_member(name: &[u8], member: &str) -> bool {
     name.strip_suffix(member.as_bytes()).is_some_and(|stem| stem.ends_with(b"."))
+}
+
+/// Code that ends the wave is a kernel's; one that the metadata does not list was cut out of it.
+fn report_unlisted_code(reader: &Reader<'_, '_>, kernels: &HashSet<&str>, source: &str, file: &mut FileKernels) {
+    for size in &reader.scan.sizes {
+        let name = String::from_utf8_lossy(&size.name);
+        if kernels.contains(name.as_ref()) || reader.descriptors.contains_key(size.name.as_ref()) {
+            continue;
+        }
+        let Ok((start, end)) = reader.bounds(&name) else { continue };
+        let ends_the_wave = |line: asm::Line<'_>| {
+            matches!(Statement::parse(line.text), Statement::Instruction { mnemonic: b"s_endpgm", .. })
+        };
+        if Lines::new(&reader.scan.text[start..end]).any(ends_the_wave) {
+            let line = reader.scan.line_of(start);
+            file.problems.push(format!("{source}:{line}: `{name}` ends the wave and has no metadata entry: the metadata is cut"));
+        }
+    }
 }
 
 /// A symbol that no kernel uses may be set as often as one likes; that is only worth a warning.
@@ -184,23 +209,12 @@ impl<'a> Reader<'_, 'a> {
                 sites::mark_scratch(&mut cells, self.isa_target.as_ref());
             }
         }
-        if let (Cell::Value(symbol), Cell::Value(metadata)) = (&private_segment, &cells[Metric::ScratchBytes])
-            && symbol != metadata
-        {
-            problems.push(format!(
-                "{}: .private_segment_fixed_size is {metadata} and .set {name}.private_seg_size is {symbol}",
-                self.source
-            ));
-        }
-        self.check_parts(&cells, &mut problems);
-        if let (Some(total), Some(numbered)) = (cells[Metric::Sgpr].value(), cells[Metric::NumberedSgpr].value())
-            && total < numbered
-        {
-            problems.push(format!("{}: .sgpr_count {total} is below its part, {numbered} numbered SGPRs", self.source));
-        }
+        let facts = checks::Facts { kernel: name, cells: &cells, private_segment: &private_segment, entry };
+        let mut contradictions = checks::totals(&facts, self.isa_target.as_ref());
         if let Some(block) = self.descriptors.get(name.as_bytes()) {
-            self.check_descriptor(block, &cells, &mut values, &mut problems);
+            contradictions.extend(checks::descriptor(&facts, block, &mut values, |at| self.scan.line_of(at)));
         }
+        problems.extend(contradictions.iter().map(|c| format!("{}{c}", self.source)));
         let notes = [
             record::dynamic_lds_note(&cells, body.is_ok_and(|sites| sites.has_lds_traffic())),
             (entry.uses_dynamic_stack == Some(true)).then(|| record::DYNAMIC_STACK_NOTE.to_owned()),
@@ -239,8 +253,8 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// What the body counts, or why its bounds are not known.
-    fn body(&self, name: &str) -> Result<SiteCounts, String> {
+    /// Offsets of the body's first line and of the line that ends it, or why they are not known.
+    fn bounds(&self, name: &str) -> Result<(usize, usize), String> {
         let source = self.source;
         let line = |at| self.scan.line_of(at);
         let start = self.labels.find(name.as_bytes()).ok_or_else(|| format!("{source}: no label `{name}:`"))?;
@@ -261,6 +275,14 @@ impl<'a> Reader<'_, 'a> {
                 line(start)
             ));
         }
+        Ok((start, end))
+    }
+
+    /// What the body counts, or why that is not known.
+    fn body(&self, name: &str) -> Result<SiteCounts, String> {
+        let source = self.source;
+        let line = |at| self.scan.line_of(at);
+        let (start, end) = self.bounds(name)?;
         if let Some((at, what)) = self.expansion(start, end) {
             let what = String::from_utf8_lossy(what);
             return Err(format!(
@@ -282,54 +304,6 @@ impl<'a> Reader<'_, 'a> {
             Statement::Instruction { mnemonic, .. } => Some(mnemonic).filter(is_call).map(|m| (start + line.offset, m)),
             _ => None,
         })
-    }
-
-    /// The total may not be below its parts, nor beyond what they add up to.
-    fn check_parts(&self, cells: &Cells, problems: &mut Vec<String>) {
-        let (Cell::Value(total), Cell::Value(arch), Cell::Value(acc)) =
-            (&cells[Metric::Vgpr], &cells[Metric::ArchVgpr], &cells[Metric::Agpr])
-        else {
-            return;
-        };
-        let possible = match &self.isa_target {
-            Some(target) => target.total_vgprs(*arch, *acc),
-            None => *arch.max(acc)..=arch.saturating_add(*acc).saturating_add(3),
-        };
-        if !possible.contains(total) {
-            let relation = if total < possible.start() { "below" } else { "beyond" };
-            problems.push(format!(
-                "{}: .vgpr_count {total} is {relation} its parts: {arch} arch and {acc} accumulator VGPRs",
-                self.source
-            ));
-        }
-    }
-
-    /// The descriptor repeats what the metadata and the symbols say; they must agree. Its register counts may be
-    /// raised, to keep more waves off, and never lowered.
-    fn check_descriptor(
-        &self,
-        block: &DescriptorBlock<'_>,
-        cells: &Cells,
-        values: &mut Values<'_, 'a>,
-        problems: &mut Vec<String>,
-    ) {
-        for (field, value, at) in block.fields() {
-            let (metric, may_exceed) = match field {
-                b".amdhsa_group_segment_fixed_size" => (Metric::LdsStaticBytes, false),
-                b".amdhsa_private_segment_fixed_size" => (Metric::ScratchBytes, false),
-                b".amdhsa_next_free_vgpr" => (Metric::Vgpr, true),
-                b".amdhsa_next_free_sgpr" => (Metric::NumberedSgpr, true),
-                _ => continue,
-            };
-            let (Ok(stated), Cell::Value(metadata)) = (values.eval(value), &cells[metric]) else {
-                continue;
-            };
-            let agrees = u64::try_from(stated).is_ok_and(|s| if may_exceed { s >= *metadata } else { s == *metadata });
-            if !agrees {
-                let (field, line) = (String::from_utf8_lossy(field), self.scan.line_of(at));
-                problems.push(format!("{}:{line}: {field} is {stated}, elsewhere it is {metadata}", self.source));
-            }
-        }
     }
 }
 

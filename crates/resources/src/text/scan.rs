@@ -117,6 +117,7 @@ const OPAQUE: &[&[u8]] = &[
     b".ifnes",
     b".include",
     b".incbin",
+    b".endif",
 ];
 
 impl<'a> Scan<'a> {
@@ -156,8 +157,36 @@ impl<'a> Scan<'a> {
 
     /// Adds what the lines alone show to be wrong.
     pub fn report_problems(&self, source: &str, problems: &mut Vec<String>) {
-        let shown = self.problems.iter().map(|(at, problem)| format!("{source}:{}: {problem}", self.line_of(*at)));
-        problems.extend(shown);
+        let undecided = self.undecided();
+        let all = self.problems.iter().chain(&undecided);
+        problems.extend(all.map(|(at, problem)| format!("{source}:{}: {problem}", self.line_of(*at))));
+    }
+
+    /// What only an assembler can decide about the file as a whole: text from other files, and metadata or descriptors
+    /// under a condition.
+    pub fn undecided(&self) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        let mut open = 0usize;
+        let mut places: Vec<usize> = self.descriptors.iter().map(|d| d.at).chain(self.metadata.as_ref().map(|m| m.at)).collect();
+        places.sort_unstable();
+        let mut places = places.into_iter().peekable();
+        for directive in &self.opaque {
+            while let Some(at) = places.next_if(|at| *at < directive.at) {
+                if open > 0 {
+                    found.push((at, "stands under a condition (.if): only an assembler knows whether it counts".into()));
+                }
+            }
+            match directive.name.as_ref() {
+                b".include" => found.push((directive.at, "what .include brings in is not read".into())),
+                b".endif" => open = open.saturating_sub(1),
+                name if name.starts_with(b".if") => open += 1,
+                _ => {}
+            }
+        }
+        if open > 0 {
+            found.extend(places.map(|at| (at, "stands behind an .if without .endif".into())));
+        }
+        found
     }
 
     /// 1-based line of a byte offset.
