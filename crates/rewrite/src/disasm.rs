@@ -1,4 +1,4 @@
-//! A code object as a `.s` that assembles again: [`write`] gives the text and what had to be said otherwise than in
+//! A code object as a `.s` that assembles again: [`write()`] gives the text and what had to be said otherwise than in
 //! plain instructions.
 //!
 //! ```text
@@ -14,13 +14,15 @@ pub(crate) mod symbols;
 
 use std::collections::BTreeMap;
 
+use codeobj::CodeObject;
 use codeobj::code_object::ObjectKind;
 use llvm::Toolchain;
 
 use crate::assemble::{self, Pins};
 use crate::code::Code;
 use crate::error::Result;
-use crate::facts::Facts;
+use crate::facts::edits::Described;
+use crate::facts::{Facts, descriptor};
 use crate::identity::{Identities, Reason};
 use crate::object::Object;
 use crate::reference;
@@ -100,7 +102,7 @@ pub fn write(
 /// Decodes, checks and writes one code object.
 ///
 /// # Errors
-/// As [`Code::decode`] and [`write`].
+/// As [`Code::decode`] and [`write()`].
 pub fn disassemble(toolchain: &Toolchain, object: &Object<'_>, options: Options) -> Result<Disassembly> {
     let codes = object.sections.iter().map(|section| Code::decode(toolchain, object, section));
     let codes = codes.collect::<Result<Vec<_>>>()?;
@@ -126,7 +128,21 @@ pub fn check(toolchain: &Toolchain, object: &Object<'_>, text: &str) -> Result<O
             return Ok(Some(format!("{}+{at:#x}", section.name)));
         }
     }
-    Ok(None)
+    let described = match Described::of(toolchain, &object.target, &source) {
+        Ok(described) => described,
+        Err(error) => return Ok(Some(format!("its own text, which LLVM does not take as a whole: {error}"))),
+    };
+    for kernel in &object.code_object.kernels {
+        let own = kernel.descriptor.as_ref().ok().map(|placed| placed.descriptor.bytes());
+        let other = described.descriptors.iter().find(|(name, _)| *name == kernel.name).map(|(_, bytes)| bytes);
+        let is_same = own.zip(other).is_some_and(|(own, other)| descriptor::same(own, other));
+        if own.is_some() && !is_same {
+            return Ok(Some(format!("the descriptor of {}", kernel.name)));
+        }
+    }
+    let metadata = CodeObject::metadata_range(object.bytes)?.map(|range| &object.bytes[range]);
+    let is_same = metadata.is_none() || metadata == described.metadata.as_deref();
+    Ok((!is_same).then(|| "the metadata".to_owned()))
 }
 
 fn header(object: &Object<'_>, text: &mut String) {

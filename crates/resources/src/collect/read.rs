@@ -40,7 +40,8 @@ impl FileResult {
 
     /// Takes the kernels of a text or of a code object that lies at `place`.
     fn take(&mut self, file: FileKernels, place: &str) {
-        self.kernels.extend(file.kernels.into_iter().map(|(name, record)| (format!("{place}::{}", printable(&name)), record)));
+        self.kernels
+            .extend(file.kernels.into_iter().map(|(name, record)| (format!("{place}::{}", printable(&name)), record)));
         self.problems.extend(file.problems);
         self.warnings.extend(file.warnings);
     }

@@ -136,8 +136,7 @@ fn list(entries: fs::ReadDir, directory: &Path, place: &str, behind_link: bool, 
     }
     choose(&files, place, &below, &mut tree);
     if depth >= MAX_DEPTH {
-        tree.problems
-            .extend(directories.iter().map(|d| format!("{}: nested more than {MAX_DEPTH} deep", d.place)));
+        tree.problems.extend(directories.iter().map(|d| format!("{}: nested more than {MAX_DEPTH} deep", d.place)));
         return tree;
     }
     let subtrees: Vec<Tree> = directories
@@ -167,7 +166,9 @@ fn choose(files: &BTreeSet<(String, PathBuf)>, place: &str, below: &dyn Fn(&str)
         member: None,
     };
     if dumps.len() > 1 {
-        dumps.sort_by_cached_key(|(name, path)| (stage(name).map(|(n, d)| (n, d.to_owned())), modified(path), name.clone()));
+        dumps.sort_by_cached_key(|(name, path)| {
+            (stage(name).map(|(n, d)| (n, d.to_owned())), modified(path), name.clone())
+        });
     }
     if let Some((name, path)) = dumps.pop() {
         tree.work.push(work(name, path, place.to_owned(), Form::Dump));

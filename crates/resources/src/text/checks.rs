@@ -29,7 +29,9 @@ pub fn totals(facts: &Facts<'_>, target: Option<&isa::Target>) -> Vec<String> {
         };
         if !possible.contains(&total) {
             let relation = if total < *possible.start() { "below" } else { "beyond" };
-            found.push(format!(": .vgpr_count {total} is {relation} its parts: {arch} arch and {acc} accumulator VGPRs"));
+            found.push(format!(
+                ": .vgpr_count {total} is {relation} its parts: {arch} arch and {acc} accumulator VGPRs"
+            ));
         }
     }
     if let (Some(total), Some(numbered)) = (value(Metric::Sgpr), value(Metric::NumberedSgpr))

@@ -131,7 +131,9 @@ fn report_unlisted_code(reader: &Reader<'_, '_>, kernels: &HashSet<&str>, source
         };
         if Lines::new(&reader.scan.text[start..end]).any(ends_the_wave) {
             let line = reader.scan.line_of(start);
-            file.problems.push(format!("{source}:{line}: `{name}` ends the wave and has no metadata entry: the metadata is cut"));
+            file.problems.push(format!(
+                "{source}:{line}: `{name}` ends the wave and has no metadata entry: the metadata is cut"
+            ));
         }
     }
 }

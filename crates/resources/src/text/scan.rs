@@ -167,13 +167,15 @@ impl<'a> Scan<'a> {
     pub fn undecided(&self) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         let mut open = 0usize;
-        let mut places: Vec<usize> = self.descriptors.iter().map(|d| d.at).chain(self.metadata.as_ref().map(|m| m.at)).collect();
+        let mut places: Vec<usize> =
+            self.descriptors.iter().map(|d| d.at).chain(self.metadata.as_ref().map(|m| m.at)).collect();
         places.sort_unstable();
         let mut places = places.into_iter().peekable();
         for directive in &self.opaque {
             while let Some(at) = places.next_if(|at| *at < directive.at) {
                 if open > 0 {
-                    found.push((at, "stands under a condition (.if): only an assembler knows whether it counts".into()));
+                    found
+                        .push((at, "stands under a condition (.if): only an assembler knows whether it counts".into()));
                 }
             }
             match directive.name.as_ref() {
