@@ -27,12 +27,18 @@ pub fn stderr(line: &str) {
 pub fn list(kind: &str, messages: &[String]) {
     let mut text = String::new();
     for message in messages.iter().take(LISTED) {
-        text.push_str(&format!("{kind}: {message}\n"));
+        text.push_str(&format!("{kind}: {}\n", on_lines_of_its_own(message)));
     }
     if messages.len() > LISTED {
         text.push_str(&format!("{kind}: ... and {} more\n", messages.len() - LISTED));
     }
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A message whose further lines are indented and whose control characters are escaped: names from outside may hold
+/// both, and must not look like a message of ours or steer a terminal.
+fn on_lines_of_its_own(message: &str) -> String {
+    message.lines().map(|line| resources::printable(line)).collect::<Vec<_>>().join("\n  ")
 }
 
 /// Writes a file through a temporary beside it, so that the old one is whole until the new one is. Devices and pipes
@@ -48,7 +54,14 @@ pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<(
         }
         _ => replace(path, fill),
     };
-    result.map_err(|error| format!("{}: cannot be written: {error}", path.display()))
+    result.map_err(|error| {
+        let reason = match path.parent().filter(|p| !p.as_os_str().is_empty() && !p.is_dir()) {
+            Some(parent) => format!("there is no directory {}", parent.display()),
+            // Without the name of the temporary, which nobody asked for.
+            None => error.to_string().split(" at path ").next().unwrap_or_default().to_owned(),
+        };
+        format!("{}: cannot be written: {reason}", path.display())
+    })
 }
 
 fn fill_buffered(file: &File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

@@ -59,7 +59,7 @@ pub struct Opts {
     #[command(flatten)]
     reading: Reading,
     /// What makes the dumps (with --before)
-    #[arg(last = true, requires = "revision")]
+    #[arg(last = true, conflicts_with_all = ["before", "after"])]
     command: Vec<OsString>,
 }
 
@@ -67,7 +67,11 @@ impl Opts {
     /// Runs the command.
     pub fn run(self) -> ExitCode {
         report::guarded(|| match (&self.before, &self.after, &self.revision) {
-            (Some(before), Some(after), _) => self.compare(before, after),
+            (Some(before), Some(after), _) => match report::refuse_to_overwrite(self.json.as_deref(), &[before, after])
+            {
+                Ok(()) => self.compare(before, after),
+                Err(why) => Report::error(vec![why]).deliver(),
+            },
             (_, _, revision) => {
                 let revision = revision.as_deref().unwrap_or("HEAD"); // clap has seen to it that there is one
                 let environment = Environment { arch: self.arch.clone() };

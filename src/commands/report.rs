@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use resources::Verdict;
@@ -39,6 +39,23 @@ pub fn json<'r>(value: &'r impl Serialize) -> Fill<'r> {
         serde_json::to_writer_pretty(&mut *out, value)?;
         out.write_all(b"\n")
     })
+}
+
+/// Refuses a `--json` that would replace an input, which a mistyped argument does easily.
+pub fn refuse_to_overwrite(json: Option<&Path>, inputs: &[&PathBuf]) -> Result<(), String> {
+    let Some(json) = json else { return Ok(()) };
+    if json.as_os_str() == "-" {
+        return Err("--json needs a file: stdout ends with the verdict".into());
+    }
+    let Ok(target) = json.canonicalize() else { return Ok(()) }; // not there yet: nothing to lose
+    for input in inputs {
+        let Ok(input) = input.canonicalize() else { continue };
+        let is_read = target == input || (target.starts_with(&input) && json.extension().is_none_or(|e| e != "json"));
+        if is_read {
+            return Err(format!("{}: is an input; --json would replace it. Give another file", json.display()));
+        }
+    }
+    Ok(())
 }
 
 impl Report<'_> {

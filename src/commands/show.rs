@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use codeobj::container;
-use resources::collect::FileBytes;
+use resources::collect::{self, FileBytes};
 
 use crate::output;
 
@@ -37,12 +37,16 @@ pub struct Opts {
 struct Page {
     text: String,
     problems: Vec<String>,
+    /// Kernels shown.
+    shown: usize,
 }
 
 impl Page {
     fn line(&mut self, line: impl AsRef<str>) {
-        self.text.push_str(line.as_ref().trim_end());
-        self.text.push('\n');
+        for line in line.as_ref().split('\n') {
+            self.text.push_str(resources::printable(line).trim_end());
+            self.text.push('\n');
+        }
     }
 
     /// `  label     value`, the label in a column of its own.
@@ -77,19 +81,29 @@ impl Opts {
         let name = self.file.display().to_string();
         let (file, member) = match self.file.exists() {
             true => (name.as_str(), ""),
-            false => container::split_path(&name),
+            false => collect::inside_a_container(&name).unwrap_or((&name, "")),
         };
+        if self.file.is_dir() {
+            page.problems.push(format!("{name}: is a directory; show takes one file, summarize reads directories"));
+            return page;
+        }
         let bytes = match FileBytes::read(file.as_ref()) {
             Ok(bytes) => bytes,
             Err(error) => {
-                page.problems.push(format!("{file}: {error}"));
+                page.problems.push(format!("{file}: {}", collect::io_reason(&error)));
                 return page;
             }
         };
         if container::sniff(&bytes).is_none() && resources::text::is_assembly(&bytes) {
-            assembly::show(&bytes, &name, self, &mut page);
+            match member {
+                "" => assembly::show(&bytes, &name, self, &mut page),
+                _ => page.problems.push(format!("{file}: there is no `{member}`: the file is no container")),
+            }
         } else {
             binary::show(&bytes, file, member, self, &mut page);
+        }
+        if let Some(part) = self.kernel.as_ref().filter(|_| page.shown == 0 && page.problems.is_empty()) {
+            page.problems.push(format!("{name}: no kernel has `{part}` in its name"));
         }
         page
     }

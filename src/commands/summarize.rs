@@ -36,6 +36,9 @@ pub struct Opts {
 impl Opts {
     /// Runs the command.
     pub fn run(self) -> ExitCode {
+        if let Err(why) = report::refuse_to_overwrite(self.json.as_deref(), &[&self.input]) {
+            return report::guarded(|| Report::error(vec![why]).deliver());
+        }
         report::guarded(|| match self.reading.snapshot(&self.input) {
             Ok(snapshot) => self.report(&snapshot).deliver(),
             Err(error) => Report::failed(&error).deliver(),

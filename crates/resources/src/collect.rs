@@ -65,8 +65,8 @@ pub fn snapshot(path: &Path, options: Options<'_>) -> Result<Snapshot, InputErro
     if metadata.is_dir() { directory(path, &name, options) } else { one_file(path, &name, options) }
 }
 
-/// Splits `lib.so!hip_fatbin[3]` when its file part is there.
-fn inside_a_container(name: &str) -> Option<(&str, &str)> {
+/// Splits `lib.so!hip_fatbin[3]` at the `!` behind the part that is a file.
+pub fn inside_a_container(name: &str) -> Option<(&str, &str)> {
     name.match_indices('!').map(|(at, _)| (&name[..at], &name[at + 1..])).find(|(file, _)| Path::new(file).is_file())
 }
 
@@ -80,7 +80,7 @@ fn one_file(path: &Path, name: &str, options: Options<'_>) -> Result<Snapshot, I
     let member = inside_a_container(name).filter(|(file, _)| path == Path::new(file)).map(|(_, member)| member);
     let work = walk::Work::single(path, member);
     let snapshot = merge(vec![read::file(&work, &bytes, options)], Snapshot::default());
-    ensure_kernels(snapshot, name)
+    ensure_kernels(snapshot, name, true)
 }
 
 /// `name:12:3: …` where the reason starts with a place, `name: …` else.
@@ -112,7 +112,7 @@ fn directory(path: &Path, name: &str, options: Options<'_>) -> Result<Snapshot, 
              did the compiler run with its dump variables set? (`coax capture` sets them)"
         )));
     }
-    ensure_kernels(merge(files, snapshot), name)
+    ensure_kernels(merge(files, snapshot), name, false)
 }
 
 /// What a dump tree can never show.
@@ -132,17 +132,19 @@ fn merge(files: Vec<read::FileResult>, mut snapshot: Snapshot) -> Snapshot {
 }
 
 /// A path without any kernel is an error that says what its files were.
-fn ensure_kernels(snapshot: Snapshot, name: &str) -> Result<Snapshot, InputError> {
+fn ensure_kernels(snapshot: Snapshot, name: &str, only_one: bool) -> Result<Snapshot, InputError> {
     if !snapshot.kernels.is_empty() {
         return Ok(snapshot);
     }
-    let mut messages = vec![format!("{name}: no kernels found")];
-    messages.extend(snapshot.problems);
+    let mut messages = snapshot.problems;
+    if messages.is_empty() || !only_one {
+        messages.insert(0, format!("{name}: no kernels found"));
+    }
     Err(InputError { messages })
 }
 
 /// What an I/O error means to a user, without the operating system's number.
-fn io_reason(error: &std::io::Error) -> String {
+pub fn io_reason(error: &std::io::Error) -> String {
     use std::io::ErrorKind as Kind;
     match error.kind() {
         Kind::NotFound => "no such file or directory".into(),

@@ -219,6 +219,9 @@ fn blockers(a: &Record, b: &Record) -> Vec<String> {
             reasons.push(format!("target is not identified on {side}"));
         }
     }
+    if !Metric::all().any(|m| m.is_trigger() && a.cells[m].value().is_some() && b.cells[m].value().is_some()) {
+        reasons.push("no trigger has a figure on both sides: nothing can be judged".into());
+    }
     for (side, record) in [("before", a), ("after", b)] {
         reasons.extend(record.unknowns().iter().map(|unknown| format!("{side}: {unknown}")));
     }
@@ -238,8 +241,8 @@ fn problems_of(row: &Row<'_>) -> Vec<String> {
     let key = &row.key;
     match &row.outcome {
         Outcome::Blocked(reasons) => reasons.iter().map(|reason| format!("{key}: {reason}")).collect(),
-        Outcome::OnlyBefore => vec![format!("{key}: only in before; {ONE_SIDE_HINT}")],
-        Outcome::OnlyAfter => vec![format!("{key}: only in after; {ONE_SIDE_HINT}")],
+        Outcome::OnlyBefore => vec![format!("{key}: only in before; {}", one_side_hint(row.before))],
+        Outcome::OnlyAfter => vec![format!("{key}: only in after; {}", one_side_hint(row.after))],
         Outcome::Compared(_) => row
             .one_sided
             .iter()
@@ -250,9 +253,16 @@ fn problems_of(row: &Row<'_>) -> Vec<String> {
     }
 }
 
-/// What usually makes a kernel vanish from one side.
-const ONE_SIDE_HINT: &str = "a cache hit writes no dump: rerun both sides with FLYDSL_RUNTIME_ENABLE_CACHE=0 \
-                             into fresh directories, or pair renamed kernels with --match";
+/// What usually makes a kernel vanish from one side: of a dump tree, a cache hit.
+fn one_side_hint(record: Option<&Record>) -> &'static str {
+    match record.is_some_and(|r| r.source.ends_with("final_isa.s")) {
+        true => {
+            "a cache hit writes no dump: rerun both sides with FLYDSL_RUNTIME_ENABLE_CACHE=0 into fresh directories, \
+             or pair renamed kernels with --match"
+        }
+        false => "the other side has no such kernel; --match pairs renamed ones",
+    }
+}
 
 fn notes_of(row: &Row<'_>) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();

@@ -13,6 +13,7 @@ pub mod pairing;
 pub mod record;
 pub mod sites;
 pub mod snapshot;
+mod strict_json;
 pub mod table;
 pub mod text;
 pub mod triton;

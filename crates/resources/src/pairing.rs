@@ -25,6 +25,13 @@ impl Rewrite {
     }
 }
 
+impl Rewrite {
+    /// Whether the pattern occurs in any key of either side.
+    fn fits(&self, before: &Snapshot, after: &Snapshot) -> bool {
+        before.kernels.keys().chain(after.kernels.keys()).any(|key| self.regex.is_match(key))
+    }
+}
+
 /// One row to be: a kernel of each side, or of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
@@ -50,6 +57,10 @@ pub fn bare_name(key: &str) -> &str {
 /// Pairs all kernels. The notes tell of every pair whose keys differ, and of names that stay ambiguous.
 pub fn pair(before: &Snapshot, after: &Snapshot, rewrites: &[Rewrite]) -> (Vec<Pair>, Vec<String>) {
     let mut state = Pairing { before, after, pairs: Vec::new(), notes: Vec::new() };
+    for rewrite in rewrites.iter().filter(|r| !r.fits(before, after)) {
+        let like = before.kernels.keys().next().map(|key| format!("; keys look like `{key}`")).unwrap_or_default();
+        state.notes.push(format!("--match `{}` fits no key{like}", rewrite.regex));
+    }
     let mut left: Vec<&str> = before.kernels.keys().map(String::as_str).collect();
     let mut right: Vec<&str> = after.kernels.keys().map(String::as_str).collect();
     state.round(&mut left, &mut right, |_, key| Some(key.to_owned()), None);
@@ -68,7 +79,7 @@ pub fn pair(before: &Snapshot, after: &Snapshot, rewrites: &[Rewrite]) -> (Vec<P
     }
     let name = |_: &Snapshot, key: &str| Some(bare_name(key).to_owned());
     state.round(&mut left, &mut right, name, Some("the kernel name is unique on both sides"));
-    state.report_ambiguous(&left, &right);
+    state.report_ambiguous(&left, &right, rewrites);
     state.pairs.extend(left.iter().map(|key| Pair { before: Some((*key).into()), after: None }));
     state.pairs.extend(right.iter().map(|key| Pair { before: None, after: Some((*key).into()) }));
     state.pairs.sort_by(|a, b| a.key().cmp(b.key()));
@@ -123,19 +134,23 @@ impl<'s> Pairing<'s> {
     }
 
     /// A name that is left on both sides, and more than once on one, cannot be paired: say so.
-    fn report_ambiguous(&mut self, left: &[&str], right: &[&str]) {
+    fn report_ambiguous(&mut self, left: &[&str], right: &[&str], rewrites: &[Rewrite]) {
         let count = |keys: &[&str]| {
-            let mut names: BTreeMap<String, usize> = BTreeMap::new();
-            keys.iter().for_each(|key| *names.entry(bare_name(key).to_owned()).or_default() += 1);
+            let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for key in keys {
+                names.entry(rewritten(bare_name(key), rewrites)).or_default().push(format!("`{key}`"));
+            }
             names
         };
-        let after = count(right);
+        let mut after = count(right);
         for (name, before) in count(left) {
-            if let Some(after) = after.get(&name) {
-                self.notes.push(format!(
-                    "could not pair `{name}`: {before} left before and {after} after; --match can tell them apart"
-                ));
-            }
+            let Some(after) = after.remove(&name) else { continue };
+            let way_out = match rewrites {
+                [] => "--match can tell them apart",
+                _ => "patterns of --match that keep them apart would help",
+            };
+            let (before, after) = (before.join(", "), after.join(", "));
+            self.notes.push(format!("could not pair `{name}`: before {before}; after {after}; {way_out}"));
         }
     }
 }

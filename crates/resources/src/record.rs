@@ -72,6 +72,12 @@ impl Record {
         if let Some(bad) = bad {
             return Err(bad);
         }
+        if let Some((metric, _)) = cells.iter().find(|(m, c)| m.is_trigger() && matches!(c, Cell::NotApplicable(_))) {
+            let name = metric.name();
+            return Err(format!(
+                "`metrics.{name}`: n/a without the reason \"not recorded\": {name} exists on every target"
+            ));
+        }
         Ok(Record {
             target: match object.get("arch") {
                 None | Some(Value::Null) => None,
@@ -146,6 +152,12 @@ fn arch_from_json(value: &Value) -> Result<TargetId, String> {
     let processor = text("processor")?;
     let features = strings(object.get("features"), "arch.features")?.into_iter().collect();
     let spelled = text("target_id")?.or_else(|| processor.clone()).unwrap_or_default();
+    if let Some(named) =
+        TargetId::parse(&spelled).ok().and_then(|t| t.processor).filter(|p| Some(p) != processor.as_ref())
+    {
+        let processor = processor.as_deref().unwrap_or("null");
+        return Err(format!("`arch.processor` is {processor} and `arch.target_id` names {named}"));
+    }
     Ok(TargetId { processor, features, text: spelled })
 }
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::record::{self, Record};
+use crate::strict_json::Strict;
 use crate::verdict::Verdict;
 
 /// The version of the JSON form; others are refused.
@@ -66,8 +67,15 @@ impl Snapshot {
             Some(schema) => return Err(format!("`schema` is {schema}, expected {SCHEMA}; write the snapshot anew")),
             None => return Err(format!("`schema` is missing, expected {SCHEMA}: is this a snapshot?")),
         }
+        if let Some(tool) = members.tool.filter(|tool| tool != TOOL) {
+            return Err(format!("`tool` is {tool}, expected \"{TOOL}\""));
+        }
         let mut snapshot = Snapshot {
-            kernels: members.kernels.ok_or("`kernels` is missing: is this a snapshot?")?.0,
+            kernels: match members.kernels {
+                Some(kernels) => kernels.0,
+                None if members.rows.is_some() => return Err(A_REPORT.into()),
+                None => return Err("`kernels` is missing: is this a snapshot?".into()),
+            },
             problems: record::strings(members.problems.as_ref(), "problems")?,
             warnings: record::strings(members.warnings.as_ref(), "warnings")?,
         };
@@ -102,7 +110,12 @@ struct Members {
     problems: Option<Value>,
     warnings: Option<Value>,
     trustworthy: Option<Value>,
+    /// Reports of a comparison have these.
+    rows: Option<IgnoredAny>,
+    tool: Option<Value>,
 }
+
+const A_REPORT: &str = "this is a report of a comparison; expected a snapshot, as `summarize --json` writes it";
 
 struct Kernels(BTreeMap<String, Record>);
 
@@ -123,7 +136,7 @@ impl<'de> Visitor<'de> for KernelsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Kernels, A::Error> {
         let mut kernels = BTreeMap::new();
-        while let Some((key, value)) = map.next_entry::<String, Value>()? {
+        while let Some((key, Strict(value))) = map.next_entry::<String, Strict>()? {
             let record = Record::from_json(&value).map_err(|why| A::Error::custom(format!("kernel `{key}`: {why}")))?;
             if kernels.contains_key(&key) {
                 return Err(A::Error::custom(format!("kernel `{key}` is there twice")));

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::cell::Cell;
 use crate::diff::{Diff, ONLY_IN_AFTER, ONLY_IN_BEFORE, Outcome, Row, not_recorded_text};
 use crate::metric::{self, Metric};
+use crate::printable;
 use crate::snapshot::Snapshot;
 
 const LEGEND: &str = "* = regression trigger; other columns are informational.\n\
@@ -128,6 +129,7 @@ fn render<'n>(rows: impl Iterator<Item = (&'n str, Vec<String>)> + Clone) -> Str
 
 /// Cuts a sentence that is wider than the table; the whole of it is on stderr.
 fn fit(text: &str, width: usize) -> String {
+    let text = &*printable(text);
     match text.char_indices().nth(width) {
         None => text.to_owned(),
         Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),

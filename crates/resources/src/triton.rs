@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::cell::Cell;
 use crate::metric::Metric;
 use crate::record::Record;
+use crate::strict_json::Strict;
 
 /// What tells specialisations of one kernel name apart. Two kernels that agree in a later member and not in an
 /// earlier one may still be the same specialisation of a changed kernel.
@@ -120,13 +121,13 @@ fn read_text(path: &Path) -> Result<Option<String>, String> {
 
 /// The object of a Triton metadata file; none for some other object that happens to be there.
 fn metadata_object(json: &str, path: &Path) -> Result<Option<Map<String, Value>>, String> {
-    match serde_json::from_str(json) {
+    match serde_json::from_str(json).map(|Strict(value)| value) {
         Ok(Value::Object(object)) if object.contains_key("shared") || object.contains_key("num_warps") => {
             Ok(Some(object))
         }
         Ok(Value::Object(_)) => Ok(None),
         Ok(_) => Err(format!("{}: is no JSON object; Triton's metadata file is", path.display())),
-        Err(error) => Err(format!("{}:{}:{}: not JSON: {error}", path.display(), error.line(), error.column())),
+        Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }
 

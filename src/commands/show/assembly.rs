@@ -17,7 +17,8 @@ pub fn show(bytes: &[u8], name: &str, opts: &Opts, page: &mut Page) {
         if !Page::wants(opts, kernel) {
             continue;
         }
-        page.line(format!("\n  kernel {kernel}"));
+        page.shown += 1;
+        page.line(format!("\n  kernel {}", resources::printable(kernel)));
         page.problems.extend(entry.problems.iter().map(|p| format!("{name}: {kernel}: {p}")));
         kernel_metadata(entry, page);
         match outline.descriptors.iter().find(|(owner, _)| owner == kernel) {

@@ -98,7 +98,8 @@ fn code_object(member: &Member<'_>, file: &str, opts: &Opts, page: &mut Page) {
 }
 
 fn show_kernel(kernel: &Kernel, object: &CodeObject, opts: &Opts, page: &mut Page) {
-    page.line(format!("\n  kernel {}", kernel.name));
+    page.shown += 1;
+    page.line(format!("\n  kernel {}", resources::printable(&kernel.name)));
     match &kernel.code {
         Ok(code) => page.field(
             4,
@@ -182,7 +183,7 @@ pub fn arguments(args: &[Arg], page: &mut Page) {
         return;
     }
     page.line("    arguments");
-    page.line(format!("      {:>6} {:>5}  {:<26} {}", "offset", "size", "kind", "name"));
+    page.line(format!("      {:>6} {:>5}  {:<26} {}", "offset", "size", "kind", "name, type, address space"));
     for arg in args {
         let extra = [&arg.name, &arg.type_name, &arg.address_space, &arg.access];
         let extra: Vec<&str> = extra.iter().filter_map(|text| text.as_deref()).collect();

@@ -10,11 +10,11 @@ use rayon::prelude::*;
 use super::bytes::{self, FileBytes};
 use super::walk::{Form, Work};
 use super::{Options, io_reason};
-use crate::binary;
+use crate::binary::{self, Instructions};
 use crate::printable;
 use crate::record::Record;
 use crate::text::{self, FileKernels, Origin};
-use crate::triton::Sidecar;
+use crate::triton::{self, Sidecar};
 
 /// What one file gave, with the keys that its kernels go by.
 #[derive(Debug, Default)]
@@ -92,6 +92,7 @@ pub fn file(work: &Work, bytes: &[u8], options: Options<'_>) -> FileResult {
         result.warnings.push(format!("{source}: not read: {}", what_is_it(bytes)));
     }
     if work.form == Form::Triton {
+        compare_with_binary(work, &mut result);
         add_sidecar(&work.path, &mut result);
     }
     result
@@ -163,6 +164,39 @@ fn warn_of_directory_name(place: &str, result: &mut FileResult) {
         && directory != kernel
     {
         result.warnings.push(format!("{place}: the directory holds kernel `{kernel}`; keys follow the directory"));
+    }
+}
+
+/// Beside `F.amdgcn` lies the `F.hsaco` that was made of it, and what is launched is the latter: they must agree.
+fn compare_with_binary(work: &Work, result: &mut FileResult) {
+    let [text, binary] = triton::KERNEL_EXTENSIONS;
+    if work.path.extension().is_none_or(|e| e != text) {
+        return;
+    }
+    let path = work.path.with_extension(binary);
+    let bytes = match FileBytes::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+        Err(error) => return result.problems.push(format!("{}: {}", path.display(), io_reason(&error))),
+    };
+    let source = work.source.replace(&format!(".{text}"), &format!(".{binary}"));
+    let file = binary::read(&bytes, &source, Instructions::NotWanted);
+    result.problems.extend(file.problems);
+    for (name, launched) in file.kernels {
+        let key = format!("{}::{}", work.place, printable(&name));
+        let Some((_, record)) = result.kernels.iter_mut().find(|(k, _)| *k == key) else {
+            result.problems.push(format!("{source}: kernel `{}` is not in {}", printable(&name), work.source));
+            continue;
+        };
+        record.problems.extend(launched.problems);
+        for (metric, cell) in launched.cells.iter() {
+            if let (Some(a), Some(b)) = (record.cells[metric].value(), cell.value())
+                && a != b
+            {
+                let name = metric.name();
+                record.problems.push(format!("{source}: {name} is {b} here and {a} in {}", work.source));
+            }
+        }
     }
 }
 
