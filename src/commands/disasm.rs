@@ -20,7 +20,7 @@ use crate::toolchain::Llvm;
   $ coax disasm clang/gfx942/k.co -o k.s
   $ coax disasm 'fatbin/multi_plain.hipfb!gfx942' -o k.s --no-comments")]
 pub struct Opts {
-    /// A code object, or a path to one inside a container (lib.so!hip_fatbin[0]!gfx942)
+    /// A code object, or a path to one inside a container (lib.so!gfx942)
     reference: PathBuf,
     /// Where the text goes
     #[arg(short, long, value_name = "FILE")]

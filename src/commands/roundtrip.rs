@@ -28,7 +28,7 @@ use crate::toolchain::Llvm;
   $ coax roundtrip clang/gfx942/k.co
   $ coax roundtrip clang triton-cache --quiet")]
 pub struct Opts {
-    /// Code objects, containers, directories, paths inside containers (lib.so!hip_fatbin[0]!gfx942)
+    /// Code objects, containers, directories, paths inside containers (lib.so!gfx942)
     #[arg(required = true)]
     inputs: Vec<PathBuf>,
     /// Only what is not byte-identical, and the summary
