@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rewrite::patch::Plan;
-use rewrite::{Error, Object, Source};
+use rewrite::{Error, Message, Object, Source};
 
 use super::edited::{self, Input};
 use crate::output;
@@ -69,17 +69,16 @@ impl Opts {
             page += "WARNING: size mismatch!\n";
         }
         let said = |page: &str| output::stdout(page).map_err(|error| Error::input(format!("stdout: {error}")));
-        for warning in &plan.warnings {
-            output::stderr(&format!("warning: {}", edited::shown(warning, Some((&self.text, text)))));
-        }
+        let all = |messages: &[Message]| -> Vec<String> {
+            messages.iter().map(|message| edited::shown(message, Some((&self.text, text)))).collect()
+        };
+        output::list("warning", &all(&plan.warnings));
         let patched = match plan.in_place() {
             Ok(patched) => patched,
             Err(error) if error.kind == rewrite::ErrorKind::Larger => {
                 said(&page)?;
-                for message in &error.messages {
-                    // The wording that tools around hand-written kernels know.
-                    output::stderr(&format!("ERROR: {}", edited::shown(message, None)));
-                }
+                // The wording that tools around hand-written kernels know.
+                output::list("ERROR", &all(&error.messages));
                 return Ok(edited::exit_of(&error));
             }
             Err(error) => {
@@ -87,9 +86,7 @@ impl Opts {
                 return Err(error);
             }
         };
-        for note in &patched.notes {
-            output::stderr(&format!("note: {}", edited::shown(note, Some((&self.text, text)))));
-        }
+        output::list("note", &all(&patched.notes));
         for padding in &patched.padding {
             page += &format!("Padded {} with {} bytes of s_nop 0\n", padding.span, padding.bytes);
         }
