@@ -1,10 +1,17 @@
 //! The list of commands. To add one: a file here with its `Opts` (whose doc comment is the help) and its `run`, and a
 //! line in each of the two lists below.
 
+mod asm;
 mod capture;
+mod cmp;
 mod diff;
+mod disasm;
+mod doctor;
+mod edited;
 mod inputs;
+mod patch;
 mod report;
+mod roundtrip;
 mod show;
 mod summarize;
 
@@ -29,6 +36,12 @@ enum Command {
     Diff(diff::Opts),
     Show(show::Opts),
     Capture(capture::Opts),
+    Disasm(disasm::Opts),
+    Asm(asm::Opts),
+    Patch(patch::Opts),
+    Cmp(cmp::Opts),
+    Roundtrip(roundtrip::Opts),
+    Doctor(doctor::Opts),
 }
 
 /// Reads argv and runs the command. A usage error exits with 2.
@@ -38,5 +51,11 @@ pub fn run() -> ExitCode {
         Command::Diff(opts) => opts.run(),
         Command::Show(opts) => opts.run(),
         Command::Capture(opts) => opts.run(),
+        Command::Disasm(opts) => opts.run(),
+        Command::Asm(opts) => opts.run(),
+        Command::Patch(opts) => opts.run(),
+        Command::Cmp(opts) => opts.run(),
+        Command::Roundtrip(opts) => opts.run(),
+        Command::Doctor(opts) => opts.run(),
     }
 }

@@ -4,6 +4,7 @@ mod commands;
 mod counter;
 mod output;
 mod progress;
+mod toolchain;
 
 use std::process::ExitCode;
 

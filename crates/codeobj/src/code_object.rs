@@ -7,11 +7,13 @@ mod checks;
 mod code;
 mod entry;
 mod kernel;
+mod named;
 mod symbols;
 
 pub use crate::elf::Section;
 pub use code::{CodeRange, Function};
 pub use kernel::{Kernel, PlacedDescriptor};
+pub use named::{Binding, NamedSymbol, SymbolKind, Visibility};
 
 use self::code::Bodies;
 use self::entry::Entries;

@@ -59,6 +59,9 @@ pub(crate) struct Symbol<'a> {
     pub section: Option<usize>,
     pub is_function: bool,
     pub is_object: bool,
+    pub binding: elf::SymbolBind,
+    pub visibility: elf::SymbolVisibility,
+    pub symbol_type: elf::SymbolType,
 }
 
 /// One note.
@@ -181,6 +184,9 @@ impl<'a> Elf<'a> {
                 section: defined_in.map(|s| s.0).filter(|s| *s < self.sections.len()),
                 is_function: raw.st_type() == elf::STT_FUNC,
                 is_object: raw.st_type() == elf::STT_OBJECT,
+                binding: raw.st_bind(),
+                visibility: raw.st_visibility(),
+                symbol_type: raw.st_type(),
             });
         }
         Ok(symbols)

@@ -65,6 +65,14 @@ impl Metadata {
         Ok(Metadata::from_node(&msgpack::parse(bytes)?, detail))
     }
 
+    /// The tree behind the descriptor of an `NT_AMDGPU_METADATA` note, every key of it.
+    ///
+    /// # Errors
+    /// As [`from_msgpack`](Self::from_msgpack).
+    pub fn tree(bytes: &[u8]) -> Result<Node<'_>> {
+        msgpack::parse(bytes)
+    }
+
     /// Gives meaning to a tree. Never fails: what is wrong goes to `problems`.
     pub fn from_node(root: &Node<'_>, detail: Detail) -> Metadata {
         let mut metadata = Metadata::default();

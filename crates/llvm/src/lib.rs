@@ -47,7 +47,7 @@ use std::time::Duration;
 pub use assembler::{Assembler, Assembly, Diagnostic, Severity};
 pub use encoder::{Encoded, Encoder, Refusal, RoundTrip, RoundTrips};
 pub use error::{Error, ErrorKind};
-pub use linker::link;
+pub use linker::{link, linker};
 pub use listing::{EncodingId, Instruction, Listing, State};
 pub use target::Target;
 pub use toolchain::Toolchain;

@@ -1,10 +1,15 @@
 //! A relocatable object to a code object that HSA loads, by the `ld.lld` that is installed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::search::Search;
 use crate::{Error, ErrorKind};
+
+/// The `ld.lld` that [`link`] uses; `llvm` as there.
+pub fn linker(llvm: Option<&Path>) -> Option<PathBuf> {
+    Search::from_environment(llvm.map(Path::to_owned)).linker()
+}
 
 /// Links `object`, which an [`crate::Assembler`] made, as `ld.lld -shared` does. `llvm` is the user's choice of an
 /// LLVM, as in [`crate::Options::path`]: its `ld.lld` comes first.
@@ -12,7 +17,7 @@ use crate::{Error, ErrorKind};
 /// # Errors
 /// [`ErrorKind::NotFound`] when there is no `ld.lld`, [`ErrorKind::LinkFailed`] with its message when it refuses.
 pub fn link(llvm: Option<&Path>, object: &[u8]) -> Result<Vec<u8>, Error> {
-    let linker = Search::from_environment(llvm.map(Path::to_owned)).linker().ok_or_else(|| {
+    let linker = linker(llvm).ok_or_else(|| {
         let message = "no ld.lld found beside LLVM, in ROCm, in the system's folders or in $PATH\n\
                        install it (Debian, Ubuntu: apt install lld-22), or name its LLVM with --llvm PATH or $COAX_LLVM";
         Error::new(ErrorKind::NotFound, message)

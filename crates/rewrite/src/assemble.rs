@@ -1,0 +1,106 @@
+//! A `.s` to the code of its sections, with the line of every instruction: by single instructions, each distinct one
+//! encoded once, where [`Source`] can read the text (`direct`); else by LLVM as a whole (`whole`).
+
+mod bits;
+mod direct;
+mod whole;
+
+use std::collections::HashMap;
+
+use llvm::{Target, Toolchain};
+
+use crate::error::{Error, Result};
+use crate::source::Source;
+
+/// The word that pads: `s_nop 0` on every processor.
+pub const S_NOP: u32 = 0xbf80_0000;
+
+/// Places that labels and lines must have: padded to with `s_nop 0` where the code before is shorter.
+#[derive(Clone, Debug, Default)]
+pub struct Pins {
+    /// Label and offset in its section.
+    pub labels: HashMap<String, u32>,
+    /// Line of an instruction and its offset.
+    pub lines: HashMap<u32, u32>,
+    /// Section and size.
+    pub sizes: HashMap<String, u32>,
+}
+
+impl Pins {
+    /// Whether nothing is pinned.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.lines.is_empty() && self.sizes.is_empty()
+    }
+}
+
+/// The code of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assembled {
+    /// Those with code, in the order of the text.
+    pub sections: Vec<Section>,
+}
+
+/// A section's code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    /// `.text`
+    pub name: String,
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// What each line gave, in address order.
+    pub lines: Vec<LineCode>,
+    /// Labels and their offsets, in the order of the text.
+    pub labels: Vec<(String, u32)>,
+    /// The first line with a symbol that has its value only when linked.
+    pub linked_line: Option<u32>,
+}
+
+/// What a line gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineCode {
+    /// Where it begins in the section.
+    pub offset: u32,
+    /// From 1; 0 for padding that no line asked for.
+    pub line: u32,
+}
+
+impl Section {
+    /// The line that gave the byte at `offset`.
+    pub fn line_at(&self, offset: u32) -> u32 {
+        let at = self.lines.partition_point(|line| line.offset <= offset);
+        at.checked_sub(1).map_or(0, |at| self.lines[at].line)
+    }
+
+    /// The offset of a label.
+    pub fn label(&self, name: &str) -> Option<u32> {
+        self.labels.iter().find(|(label, _)| label == name).map(|(_, offset)| *offset)
+    }
+}
+
+/// Assembles `source` for `target`.
+///
+/// # Errors
+/// Lines that do not assemble, labels that are missing or out of reach, hints that do not fit; as
+/// [`llvm::Encoder::encode`].
+pub fn assemble(toolchain: &Toolchain, target: &Target, source: &Source<'_>, pins: &Pins) -> Result<Assembled> {
+    if source.beyond.is_none()
+        && let Some(assembled) = direct::assemble(toolchain, target, source, pins)?
+    {
+        return Ok(assembled);
+    }
+    whole::assemble(toolchain, target, source, pins)
+}
+
+/// The target that a text names, when it does.
+///
+/// # Errors
+/// A target that makes no sense.
+pub fn target_of(source: &Source<'_>) -> Result<Option<Target>> {
+    match source.target {
+        None => Ok(None),
+        Some((line, id)) => match Target::of_source(source.text) {
+            Some(target) => Ok(Some(target)),
+            None => Err(Error::line(line, format!("`{id}` is no target, expected `amdgcn-amd-amdhsa--gfx942`"))),
+        },
+    }
+}

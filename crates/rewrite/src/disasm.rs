@@ -1,0 +1,167 @@
+//! A code object as a `.s` that assembles again: [`write()`] gives the text and what had to be said otherwise than in
+//! plain instructions.
+//!
+//! ```text
+//! ;@reference sha256 …                     which file it is
+//!         .amdgcn_target "…"
+//!         .text
+//! kernel:                                  one label per entry and branch target
+//!         s_load_dwordx2 s[8:9], …         ; +0x8: C0060200 00000000
+//! ```
+
+pub(crate) mod instructions;
+pub(crate) mod symbols;
+
+use std::collections::BTreeMap;
+
+use codeobj::CodeObject;
+use codeobj::code_object::ObjectKind;
+use llvm::Toolchain;
+
+use crate::assemble::{self, Pins};
+use crate::code::Code;
+use crate::error::Result;
+use crate::facts::edits::Described;
+use crate::facts::{Facts, descriptor};
+use crate::identity::{Identities, Reason};
+use crate::object::Object;
+use crate::reference;
+use crate::source::Source;
+
+/// What is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// A comment with offset and words behind each instruction.
+    pub comments: bool,
+}
+
+/// A code object as text.
+pub struct Disassembly {
+    /// The `.s`.
+    pub text: String,
+    /// What became of the instructions.
+    pub counts: Counts,
+}
+
+/// How the instructions were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All.
+    pub instructions: usize,
+    /// As text with a hint.
+    pub hints: usize,
+    /// As words, by reason.
+    pub words: BTreeMap<Reason, usize>,
+    /// Behind a word that LLVM does not know, up to the next entry or branch target.
+    pub untrusted: usize,
+}
+
+impl Counts {
+    /// Adds what another object had.
+    pub fn add(&mut self, other: &Counts) {
+        self.instructions += other.instructions;
+        self.hints += other.hints;
+        self.untrusted += other.untrusted;
+        for (reason, count) in &other.words {
+            *self.words.entry(*reason).or_default() += count;
+        }
+    }
+
+    /// All that were written as words.
+    pub fn all_words(&self) -> usize {
+        self.words.values().sum()
+    }
+}
+
+/// Writes `object`, whose `codes` are those of all its sections; `facts` are its descriptors and metadata as text, or
+/// none to leave them out.
+///
+/// # Errors
+/// As [`Identities::of`].
+pub fn write(
+    object: &Object<'_>,
+    codes: &[Code<'_>],
+    identities: &Identities<'_>,
+    facts: Option<&Facts>,
+    options: Options,
+) -> Result<Disassembly> {
+    let code_bytes: usize = codes.iter().map(|code| code.bytes.len()).sum();
+    let mut text = String::with_capacity(1024 + code_bytes * if options.comments { 16 } else { 8 });
+    header(object, &mut text);
+    let mut counts = Counts::default();
+    for code in codes {
+        text += &section_directive(&code.section.name);
+        instructions::write(object, code, identities, options, &mut text, &mut counts)?;
+    }
+    if let Some(facts) = facts {
+        facts.write(&mut text);
+    }
+    Ok(Disassembly { text, counts })
+}
+
+/// Decodes, checks and writes one code object.
+///
+/// # Errors
+/// As [`Code::decode`] and [`write()`].
+pub fn disassemble(toolchain: &Toolchain, object: &Object<'_>, options: Options) -> Result<Disassembly> {
+    let codes = object.sections.iter().map(|section| Code::decode(toolchain, object, section));
+    let codes = codes.collect::<Result<Vec<_>>>()?;
+    let identities = Identities::check(toolchain, &object.target, &codes)?;
+    let facts = Facts::of(toolchain, object)?;
+    write(object, &codes, &identities, Some(&facts), options)
+}
+
+/// Assembles `text`, which was made of `object`, and says where the code, a descriptor or the metadata that come of it
+/// differ; none when they do not.
+///
+/// # Errors
+/// As [`assemble::assemble`].
+pub fn check(toolchain: &Toolchain, object: &Object<'_>, text: &str) -> Result<Option<String>> {
+    let source = Source::read(text);
+    let assembled = assemble::assemble(toolchain, &object.target, &source, &Pins::default())?;
+    for section in &object.sections {
+        let own = object.code(section);
+        let other = assembled.sections.iter().find(|other| other.name == section.name);
+        let other = other.map_or(&[][..], |other| &other.bytes);
+        if own != other {
+            let at = own.iter().zip(other).position(|(a, b)| a != b).unwrap_or(own.len().min(other.len()));
+            return Ok(Some(format!("{}+{at:#x}", section.name)));
+        }
+    }
+    let described = match Described::of(toolchain, &object.target, &source) {
+        Ok(described) => described,
+        Err(error) => return Ok(Some(format!("its own text, which LLVM does not take as a whole: {error}"))),
+    };
+    for kernel in &object.code_object.kernels {
+        let own = kernel.descriptor.as_ref().ok().map(|placed| placed.descriptor.bytes());
+        let other = described.descriptors.iter().find(|(name, _)| *name == kernel.name).map(|(_, bytes)| bytes);
+        let is_same = own.zip(other).is_some_and(|(own, other)| descriptor::same(own, other));
+        if own.is_some() && !is_same {
+            return Ok(Some(format!("the descriptor of {}", kernel.name)));
+        }
+    }
+    let metadata = CodeObject::metadata_range(object.bytes)?.map(|range| &object.bytes[range]);
+    let is_same = metadata.is_none() || metadata == described.metadata.as_deref();
+    Ok((!is_same).then(|| "the metadata".to_owned()))
+}
+
+fn header(object: &Object<'_>, text: &mut String) {
+    *text += &reference::line(object.bytes);
+    if object.code_object.kind == ObjectKind::Relocatable {
+        *text += "; not linked: the relocations of its code are not in this text; `coax patch` keeps them\n";
+    }
+    *text += &format!("\t.amdgcn_target \"amdgcn-amd-amdhsa--{}\"\n", object.code_object.target.short());
+    // EI_ABIVERSION 2 is code object v4 (AMDGPU backend guide, "ELF Header").
+    let version = object.code_object.abi_version + 2;
+    if (4..=6).contains(&version) {
+        *text += &format!("\t.amdhsa_code_object_version {version}\n");
+    }
+}
+
+/// What switches to a section with code.
+fn section_directive(name: &str) -> String {
+    match name {
+        ".text" => "\t.text\n".to_owned(),
+        name => format!("\t.section {},\"ax\",@progbits\n", symbols::quoted(name)),
+    }
+}

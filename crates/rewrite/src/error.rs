@@ -1,0 +1,107 @@
+//! The one error of this crate: a kind to branch on, and messages that name the line and the way out.
+
+use std::fmt;
+
+/// Result with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a caller may want to treat differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The input is wrong, or of a kind that cannot be worked on (exit code 2 of a command).
+    Input,
+    /// The new code needs more room than there is (exit code 1).
+    Larger,
+    /// LLVM or a linker is not on this machine (exit code 3).
+    Unavailable,
+}
+
+/// Why something was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// What to branch on.
+    pub kind: ErrorKind,
+    /// At least one.
+    pub messages: Vec<Message>,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What was found and what was expected.
+    pub text: String,
+    /// In the assembly text, from 1; 0 when the message is about no line.
+    pub line: u32,
+    /// In bytes, from 1; 0 when it is about the whole line.
+    pub column: u32,
+    /// The way out.
+    pub help: Option<String>,
+}
+
+impl Message {
+    /// About the input as a whole.
+    pub fn new(text: impl Into<String>) -> Self {
+        Message { text: text.into(), line: 0, column: 0, help: None }
+    }
+
+    /// About a line of the text.
+    pub fn at(line: u32, text: impl Into<String>) -> Self {
+        Message { line, ..Message::new(text) }
+    }
+
+    /// With the way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl Error {
+    /// The input is at fault.
+    pub fn input(text: impl Into<String>) -> Self {
+        Error::from(Message::new(text))
+    }
+
+    /// The text is at fault, on a line.
+    pub fn line(line: u32, text: impl Into<String>) -> Self {
+        Error::from(Message::at(line, text))
+    }
+}
+
+impl From<Message> for Error {
+    fn from(message: Message) -> Self {
+        Error { kind: ErrorKind::Input, messages: vec![message] }
+    }
+}
+
+impl From<codeobj::Error> for Error {
+    fn from(error: codeobj::Error) -> Self {
+        Error::input(error.to_string())
+    }
+}
+
+impl From<llvm::Error> for Error {
+    fn from(error: llvm::Error) -> Self {
+        let kind = match error.kind() {
+            llvm::ErrorKind::NotFound => ErrorKind::Unavailable,
+            _ => ErrorKind::Input,
+        };
+        Error { kind, messages: vec![Message::new(error.to_string())] }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, message) in self.messages.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "\n" };
+            match message.line {
+                0 => write!(f, "{separator}{}", message.text)?,
+                line => write!(f, "{separator}line {line}: {}", message.text)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,167 @@
+//! What a text says about descriptors and metadata, against what its reference has.
+
+use codeobj::CodeObject;
+use codeobj::Metadata;
+use codeobj::descriptor::SIZE;
+use codeobj::metadata::Node;
+use llvm::{Target, Toolchain};
+use object::elf::FileHeader64;
+use object::read::elf::ElfFile;
+use object::{LittleEndian, Object as _, ObjectSection, ObjectSymbol};
+
+use super::{descriptor, metadata};
+use crate::build;
+use crate::error::{Error, Message, Result};
+use crate::object::Object;
+use crate::source::{Block, Source};
+
+/// Bytes in front of a note's content: three words and the owner (AMDGPU backend guide, "Note Records").
+const NOTE_HEADER: usize = 20;
+
+/// Descriptors and metadata that a text describes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Described {
+    /// Kernel and descriptor, the entry not filled in.
+    pub descriptors: Vec<(String, [u8; SIZE])>,
+    /// The content of the note, MessagePack.
+    pub metadata: Option<Vec<u8>>,
+}
+
+/// One field that a text wants otherwise than the reference has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldEdit {
+    /// The line that says so, or that opens the block.
+    pub line: u32,
+    /// Which field of what, and both values.
+    pub what: String,
+}
+
+impl Described {
+    /// Assembles `source` for what it says.
+    ///
+    /// # Errors
+    /// What does not assemble.
+    pub fn of(toolchain: &Toolchain, target: &Target, source: &Source<'_>) -> Result<Described> {
+        let object = build::relocatable(toolchain, target, source)?;
+        let damaged = |error: object::read::Error| Error::input(format!("LLVM's object: {error}"));
+        let file = ElfFile::<FileHeader64<LittleEndian>>::parse(&*object).map_err(damaged)?;
+        let mut described = Described::default();
+        for symbol in file.symbols() {
+            let Some(kernel) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else { continue };
+            let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
+            let content = section.as_ref().and_then(|section| section.data().ok()).unwrap_or_default();
+            if let Some(bytes) = content.get(symbol.address() as usize..).and_then(|rest| rest.first_chunk()) {
+                described.descriptors.push((kernel.to_owned(), *bytes));
+            }
+        }
+        let note = file.section_by_name(".note").and_then(|note| note.data().ok());
+        described.metadata = note.and_then(|note| {
+            let size = u32::from_le_bytes(*note.get(4..)?.first_chunk()?) as usize;
+            note.get(NOTE_HEADER..NOTE_HEADER + size).map(<[u8]>::to_vec)
+        });
+        Ok(described)
+    }
+}
+
+/// The fields that `source` wants otherwise than `object` has them.
+///
+/// # Errors
+/// What does not assemble; damaged metadata.
+pub fn field_edits(toolchain: &Toolchain, object: &Object<'_>, source: &Source<'_>) -> Result<Vec<FieldEdit>> {
+    let range = CodeObject::metadata_range(object.bytes)?;
+    let content = range.map(|range| &object.bytes[range]);
+    if source.blocks.iter().all(|block| is_unchanged(object, content, block)) {
+        return Ok(Vec::new());
+    }
+    let described = Described::of(toolchain, &object.target, source)?;
+    let mut edits = Vec::new();
+    for (name, bytes) in &described.descriptors {
+        let Some(kernel) = object.code_object.kernels.iter().find(|kernel| kernel.name == *name) else { continue };
+        let Ok(placed) = &kernel.descriptor else { continue };
+        for (field, own, wanted) in descriptor::differing(placed.descriptor.bytes(), bytes, object.family()) {
+            let what = format!("the descriptor of `{name}` has {field} {own}, this text makes it {wanted}");
+            edits.push(FieldEdit { line: line_of(source, name, field), what });
+        }
+    }
+    if let (Some(own), Some(wanted)) = (content, &described.metadata)
+        && own != wanted
+    {
+        let line = source.blocks.iter().find(|block| block.kernel.is_none()).map_or(0, |block| block.line);
+        let mut differing = Vec::new();
+        differences(&Metadata::tree(own)?, &Metadata::tree(wanted)?, String::new(), &mut differing);
+        edits.extend(differing.into_iter().map(|what| FieldEdit { line, what: format!("metadata: {what}") }));
+    }
+    Ok(edits)
+}
+
+/// Whether a block is as [`super::Facts`] writes it.
+fn is_unchanged(object: &Object<'_>, content: Option<&[u8]>, block: &Block<'_>) -> bool {
+    match block.kernel {
+        None => content.is_some_and(|content| metadata::yaml(content).is_ok_and(|yaml| yaml == block.body)),
+        Some(name) => {
+            let name = name.trim_matches('"');
+            let kernel = object.code_object.kernels.iter().find(|kernel| kernel.name == name);
+            let placed = kernel.and_then(|kernel| kernel.descriptor.as_ref().ok());
+            placed.zip(object.family()).is_some_and(|(placed, family)| {
+                let own = descriptor::block(&placed.descriptor, family, &object.code_object.target, name);
+                own.is_some_and(|own| own.contains(block.body))
+            })
+        }
+    }
+}
+
+/// The line of a kernel's block that sets a field, else the one that opens the block.
+fn line_of(source: &Source<'_>, kernel: &str, field: &str) -> u32 {
+    let block = source.blocks.iter().find(|block| block.kernel.is_some_and(|name| name.trim_matches('"') == kernel));
+    let Some(block) = block else { return 0 };
+    let directive = match field {
+        "granulated_workitem_vgpr_count" => "next_free_vgpr",
+        "granulated_wavefront_sgpr_count" => "next_free_sgpr",
+        field => field,
+    };
+    let mut lines = block.body.lines().zip(block.line + 1..);
+    let names = |line: &str| {
+        line.trim_start().strip_prefix(".amdhsa_").and_then(|rest| rest.split_ascii_whitespace().next())
+            == Some(directive)
+    };
+    lines.find(|(line, _)| names(line)).map_or(block.line, |(_, number)| number)
+}
+
+/// Paths at which two trees differ, with both values.
+fn differences(own: &Node<'_>, wanted: &Node<'_>, path: String, found: &mut Vec<String>) {
+    match (own, wanted) {
+        (Node::Map(own), Node::Map(wanted)) if own.len() == wanted.len() => {
+            for ((key, own), (other, wanted)) in own.iter().zip(wanted) {
+                if key != other {
+                    found.push(format!("{path}: key {} became {}", metadata::scalar(key), metadata::scalar(other)));
+                } else {
+                    differences(own, wanted, format!("{path}{}", metadata::scalar(key)), found);
+                }
+            }
+        }
+        (Node::List(own), Node::List(wanted)) if own.len() == wanted.len() => {
+            for (number, (own, wanted)) in own.iter().zip(wanted).enumerate() {
+                differences(own, wanted, format!("{path}[{number}]"), found);
+            }
+        }
+        (own, wanted) if own == wanted => {}
+        (Node::Map(_) | Node::List(_), _) | (_, Node::Map(_) | Node::List(_)) => {
+            found.push(format!("{path} has other entries"));
+        }
+        (own, wanted) => {
+            found.push(format!("{path} is {}, this text makes it {}", metadata::scalar(own), metadata::scalar(wanted)));
+        }
+    }
+}
+
+/// Fields that would be changed, as an error: they are not a patch's to change.
+pub(crate) fn refuse(edits: Vec<FieldEdit>) -> Result<()> {
+    let messages: Vec<Message> = edits
+        .into_iter()
+        .map(|edit| Message::at(edit.line, edit.what).help("say --update-descriptor if that is meant, or undo it"))
+        .collect();
+    match messages.first().cloned() {
+        None => Ok(()),
+        Some(first) => Err(Error { messages, ..Error::from(first) }),
+    }
+}

@@ -1,0 +1,274 @@
+//! New code in the place of the old: [`Plan::new`] assembles a text and compares its layout with the reference's,
+//! [`Plan::in_place`] writes it into a copy of the file, every other byte kept.
+//!
+//! Entries never move. Where the code of a kernel or function became shorter, `s_nop 0` fills up to the next entry; where
+//! it became longer, the plan has no room for it.
+
+mod checks;
+mod second_entry;
+
+use llvm::Toolchain;
+
+use crate::assemble::{self, Assembled, Pins, Section};
+use crate::code::Code;
+use crate::edit::{CodeEdit, OffsetMap};
+use crate::error::{Error, ErrorKind, Message, Result};
+use crate::facts::edits;
+use crate::object::{CodeSection, Object, Span};
+use crate::source::Source;
+
+/// What a text does to a reference's code.
+pub struct Plan<'a> {
+    toolchain: &'a Toolchain,
+    object: &'a Object<'a>,
+    source: &'a Source<'a>,
+    assembled: Assembled,
+    second_entries: second_entry::Lines,
+    /// One per section of the text that has code.
+    pub sections: Vec<SectionPlan<'a>>,
+    /// What does not stop the patch.
+    pub warnings: Vec<Message>,
+}
+
+/// What a text does to one section.
+pub struct SectionPlan<'a> {
+    /// The reference's.
+    pub section: &'a CodeSection,
+    /// Bytes of the new code, before padding.
+    pub new_size: u32,
+    /// The spans of the reference, in order, with the bytes of each one's new code before padding.
+    pub spans: Vec<(&'a Span, u32)>,
+    /// Its place in the assembled text.
+    at: usize,
+}
+
+/// `s_nop 0` that was put behind the code of a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Padding {
+    /// The kernel or function.
+    pub span: String,
+    /// In bytes.
+    pub bytes: u32,
+}
+
+/// A patched code object.
+pub struct Patched {
+    /// The whole file.
+    pub bytes: Vec<u8>,
+    /// What was filled up.
+    pub padding: Vec<Padding>,
+    /// What was not checked, and what looks wrong.
+    pub notes: Vec<Message>,
+}
+
+impl<'a> Plan<'a> {
+    /// Assembles `source` against `object`.
+    ///
+    /// # Errors
+    /// As [`assemble::assemble`]; a text for another target, or with other sections or functions than the reference.
+    pub fn new(toolchain: &'a Toolchain, object: &'a Object<'a>, source: &'a Source<'a>) -> Result<Self> {
+        check_target(object, source)?;
+        edits::refuse(edits::field_edits(toolchain, object, source)?)?;
+        let natural = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
+        if let Some(line) = natural.sections.iter().find_map(|section| section.linked_line) {
+            let message =
+                "a symbol of this line has its value only when linked: `coax asm` links, `coax patch` does not";
+            return Err(Error::line(line, message));
+        }
+        let mut sections = Vec::new();
+        let mut second_entries = second_entry::Lines::default();
+        for (at, section) in natural.sections.iter().enumerate().filter(|(_, section)| !section.bytes.is_empty()) {
+            let plan = SectionPlan::new(object, section, at)?;
+            second_entry::find(toolchain, object, &plan, section, &mut second_entries)?;
+            sections.push(plan);
+        }
+        if sections.is_empty() {
+            return Err(Error::input("the text has no code"));
+        }
+        let pins = Pins { lines: second_entries.natural.clone(), ..Pins::default() };
+        let assembled = match pins.is_empty() {
+            true => natural,
+            false => assemble::assemble(toolchain, &object.target, source, &pins)?,
+        };
+        let mut plan = Plan { toolchain, object, source, assembled, second_entries, sections, warnings: Vec::new() };
+        plan.warn_of_drift();
+        plan.warn_of_numbers()?;
+        Ok(plan)
+    }
+
+    /// Whether the code has the size that it had.
+    pub fn same_size(&self) -> bool {
+        self.sections.iter().all(|plan| plan.new_size as usize == plan.section.file_range.len())
+    }
+
+    /// The reference with the new code.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Larger`] when a span's new code is larger than the old; what an edit breaks without its text
+    /// saying so: registers beyond the allocation, addresses computed from the program counter, the second entry.
+    pub fn in_place(&self) -> Result<Patched> {
+        let mut over = 0;
+        for plan in &self.sections {
+            // With the second entries where they must be.
+            let placed = SectionPlan::new(self.object, &self.assembled.sections[plan.at], plan.at)?;
+            over += placed.spans.iter().map(|(span, size)| excess(span, *size)).sum::<u32>();
+        }
+        if over > 0 {
+            let message = Message::new("new code is larger than original — cannot patch in place").help(format!(
+                "it is {over} bytes too large: use --grow, or take {} `s_nop 0` or other instructions out",
+                over / 4
+            ));
+            return Err(Error { kind: ErrorKind::Larger, ..Error::from(message) });
+        }
+        let mut padding = Vec::new();
+        for plan in &self.sections {
+            let short = plan.spans.iter().filter(|(span, size)| *size < span.range.len() as u32);
+            padding.extend(short.map(|(span, size)| Padding {
+                span: if span.name.is_empty() { plan.section.name.clone() } else { span.name.clone() },
+                bytes: span.range.len() as u32 - size,
+            }));
+        }
+        let padded = if padding.is_empty() { None } else { Some(self.padded()?) };
+        let assembled = padded.as_ref().unwrap_or(&self.assembled);
+        let mut bytes = self.object.bytes.to_vec();
+        for plan in &self.sections {
+            let code = &assembled.sections[plan.at].bytes;
+            let place = &mut bytes[plan.section.file_range.clone()];
+            if code.len() != place.len() {
+                let (new, old) = (code.len(), place.len());
+                return Err(Error::input(format!("padding gave {new} bytes of code in place of {old}")));
+            }
+            place.copy_from_slice(code);
+        }
+        let mut notes = Vec::new();
+        for plan in &self.sections {
+            let new = &assembled.sections[plan.at];
+            if new.bytes != self.object.code(plan.section) {
+                notes.extend(checks::check(self.toolchain, self.object, plan.section, new)?);
+            }
+        }
+        Ok(Patched { bytes, padding, notes })
+    }
+
+    /// The new code of each section, entries where the text puts them.
+    ///
+    /// # Errors
+    /// As [`Code::decode_bytes`].
+    pub fn edits(&self) -> Result<Vec<CodeEdit>> {
+        let edit = |plan: &SectionPlan<'_>| {
+            let new = &self.assembled.sections[plan.at];
+            let old = Code::decode(self.toolchain, self.object, plan.section)?;
+            let section = plan.new_section(new);
+            let target = &self.object.target;
+            let new = Code::decode_bytes(self.toolchain, target, &section, &new.bytes, named(&new.labels))?;
+            let map = OffsetMap::between(&old, &new);
+            Ok(CodeEdit { section: plan.section.index, new_code: new.bytes.to_vec(), map })
+        };
+        self.sections.iter().map(edit).collect()
+    }
+
+    /// Assembled again with every entry where the reference has it.
+    fn padded(&self) -> Result<Assembled> {
+        let mut pins = Pins { lines: self.second_entries.in_place.clone(), ..Pins::default() };
+        for plan in &self.sections {
+            let starts = plan.spans.iter().filter(|(span, _)| !span.name.is_empty());
+            pins.labels.extend(starts.map(|(span, _)| (span.name.clone(), span.range.start)));
+            pins.sizes.insert(plan.section.name.clone(), plan.section.file_range.len() as u32);
+        }
+        assemble::assemble(self.toolchain, &self.object.target, self.source, &pins)
+    }
+
+    /// A branch whose distance is written as a number does not follow what an edit moves.
+    fn warn_of_numbers(&mut self) -> Result<()> {
+        for plan in &self.sections {
+            let lines = self.source.branches_by_number(&plan.section.name);
+            let new = &self.assembled.sections[plan.at];
+            let Some(first) = lines.first().filter(|_| new.bytes != self.object.code(plan.section)) else { continue };
+            let (old, section) = (Code::decode(self.toolchain, self.object, plan.section)?, plan.new_section(new));
+            let target = &self.object.target;
+            let new = Code::decode_bytes(self.toolchain, target, &section, &new.bytes, named(&new.labels))?;
+            if OffsetMap::between(&old, &new).pairs().iter().any(|(old, new)| old != new) {
+                let message = match lines.len() {
+                    1 => "this branch has its distance as a number, which the edit does not adjust".to_owned(),
+                    count => {
+                        format!("{count} branches have their distance as a number, which the edit does not adjust")
+                    }
+                };
+                self.warnings.push(Message::at(*first, message).help("give what they branch to a label"));
+            }
+        }
+        Ok(())
+    }
+
+    fn warn_of_drift(&mut self) {
+        let Some(written_for) = self.source.reference else { return };
+        let own = crate::reference::sha256(self.object.bytes);
+        if written_for != own {
+            let message = format!("the text was made of another reference: sha256 {written_for}, this one has {own}");
+            self.warnings.push(Message::new(message).help("disassemble this reference again if that was not meant"));
+        }
+    }
+}
+
+impl<'a> SectionPlan<'a> {
+    /// The reference's section with the spans that the new code has.
+    fn new_section(&self, new: &Section) -> CodeSection {
+        let mut start = 0;
+        let spans = self.spans.iter().map(|(span, size)| {
+            let range = start..start + size;
+            start += size;
+            Span { range, ..(*span).clone() }
+        });
+        let spans = spans.collect();
+        CodeSection { name: new.name.clone(), spans, ..self.section.clone() }
+    }
+
+    fn new(object: &'a Object<'a>, section: &Section, at: usize) -> Result<Self> {
+        let found = object.sections.iter().filter(|own| own.name == section.name);
+        let own = match found.collect::<Vec<_>>()[..] {
+            [only] => only,
+            [] => return Err(Error::input(format!("the reference has no code in a section `{}`", section.name))),
+            _ => return Err(Error::input(format!("the reference has several sections `{}`", section.name))),
+        };
+        let mut starts = Vec::with_capacity(own.spans.len() + 1);
+        for (number, span) in own.spans.iter().enumerate() {
+            match section.label(&span.name) {
+                _ if number == 0 => starts.push(0), // also of a text without labels
+                Some(offset) => starts.push(offset),
+                None => {
+                    let message =
+                        format!("the text has no label `{}`, where the reference has that function", span.name);
+                    return Err(Error::input(message));
+                }
+            }
+        }
+        starts.push(section.bytes.len() as u32);
+        if !starts.is_sorted() {
+            return Err(Error::input("the text has its functions in another order than the reference"));
+        }
+        let sizes = starts.windows(2).map(|ends| ends[1] - ends[0]);
+        let spans = own.spans.iter().zip(sizes).collect();
+        Ok(SectionPlan { section: own, new_size: section.bytes.len() as u32, spans, at })
+    }
+}
+
+/// Labels as [`Code::decode_bytes`] takes them.
+fn named(labels: &[(String, u32)]) -> Vec<(u32, String)> {
+    labels.iter().filter(|(name, _)| !name.starts_with(".L")).map(|(name, offset)| (*offset, name.clone())).collect()
+}
+
+/// Bytes by which a span's new code is larger than the old.
+fn excess(span: &Span, size: u32) -> u32 {
+    size.saturating_sub(span.range.end - span.range.start)
+}
+
+fn check_target(object: &Object<'_>, source: &Source<'_>) -> Result<()> {
+    let Some(named) = assemble::target_of(source)? else { return Ok(()) };
+    let wanted = object.target.clone().with_wave64(false).to_string();
+    let named = named.with_wave64(false).to_string();
+    if wanted != named {
+        let line = source.target.map_or(0, |(line, _)| line);
+        return Err(Error::line(line, format!("the text is for {named}, the reference for {wanted}")));
+    }
+    Ok(())
+}

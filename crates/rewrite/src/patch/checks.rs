@@ -1,0 +1,144 @@
+//! What an edit may break although its text assembles: registers that the kernel was not given, addresses computed from
+//! the program counter.
+
+use std::collections::HashMap;
+
+use llvm::{EncodingId, Listing, Toolchain};
+
+use crate::assemble::Section;
+use crate::code::Code;
+use crate::error::{Error, Message, Result};
+use crate::object::{CodeSection, Object, Span};
+use crate::registers::{self, Counts, File};
+
+/// The instruction that chooses which 256 of up to 1024 VGPRs a number means (gfx1250).
+const VGPR_BANK: &str = "s_set_vgpr_msb";
+
+/// Compares the old and the new code of a section, of the same layout of spans. Gives what could not be checked.
+///
+/// # Errors
+/// What is broken, with its lines.
+pub(super) fn check(
+    toolchain: &Toolchain,
+    object: &Object<'_>,
+    section: &CodeSection,
+    new: &Section,
+) -> Result<Vec<Message>> {
+    let old = Code::decode(toolchain, object, section)?;
+    let decoded = Code::decode_bytes(toolchain, &object.target, section, &new.bytes, super::named(&new.labels))?;
+    let mut notes = Vec::new();
+    let mut messages = Vec::new();
+    for span in &section.spans {
+        let (old, decoded) = (Part::new(&old, span), Part::new(&decoded, span));
+        if old.bytes() == decoded.bytes() {
+            continue;
+        }
+        addresses(&old, &decoded, new, &mut messages);
+        match object.kernel(span) {
+            Some(_) => allocation(object, span, &old, &decoded, new, &mut messages, &mut notes),
+            None if decoded.counts() != old.counts() => notes.push(Message::new(format!(
+                "the registers of {} are not checked: which kernels call it is not known",
+                if span.name.is_empty() { "code in front of the first entry" } else { &span.name }
+            ))),
+            None => {}
+        }
+    }
+    match messages.first().cloned() {
+        Some(first) => Err(Error { messages, ..Error::from(first) }),
+        None => Ok(notes),
+    }
+}
+
+/// The code of a span.
+struct Part<'a> {
+    code: &'a Code<'a>,
+    span: &'a Span,
+}
+
+impl<'a> Part<'a> {
+    fn new(code: &'a Code<'a>, span: &'a Span) -> Self {
+        Part { code, span }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.code.bytes[self.span.range.start as usize..self.span.range.end as usize]
+    }
+
+    fn texts(&self) -> impl Iterator<Item = (u32, &'a str)> {
+        let (start, end) = (self.span.range.start, self.span.range.end);
+        let inside = self.code.instructions().skip_while(move |(offset, ..)| *offset < start);
+        let inside = inside.take_while(move |(offset, ..)| *offset < end);
+        inside.map(|(offset, listing, instruction)| (offset, listing.text(instruction)))
+    }
+
+    fn counts(&self) -> Counts {
+        let mut seen: HashMap<EncodingId, ()> = HashMap::new();
+        let mut counts = Counts::default();
+        let inside = self.code.instructions().filter(|(offset, ..)| self.span.range.contains(offset));
+        for (_, listing, instruction) in inside {
+            if seen.insert(instruction.encoding, ()).is_none() {
+                counts.raise(Counts::of(Listing::text(listing, instruction)));
+            }
+        }
+        counts
+    }
+
+    /// Where the program counter is read.
+    fn program_counters(&self) -> Vec<u32> {
+        let reads = |text: &str| text.starts_with("s_getpc") || text.starts_with("s_get_pc");
+        self.texts().filter(|(_, text)| reads(text)).map(|(offset, _)| offset).collect()
+    }
+}
+
+/// An address is the program counter and a distance in a literal, which nothing adjusts here.
+fn addresses(old: &Part<'_>, new: &Part<'_>, section: &Section, messages: &mut Vec<Message>) {
+    let (before, after) = (old.program_counters(), new.program_counters());
+    if let Some(moved) = after.iter().find(|offset| before.binary_search(offset).is_err()) {
+        let text = new.texts().find(|(offset, _)| offset == moved).map_or("", |(_, text)| text);
+        let message = format!("`{text}` is not where it was, and the distances added to its result are not adjusted");
+        let help = "keep what stands before it at its size: put `s_nop 0` in the place of what you take out";
+        messages.push(Message::at(section.line_at(*moved), message).help(help));
+    }
+}
+
+/// Registers beyond the allocation, where the reference does not name them either.
+fn allocation(
+    object: &Object<'_>,
+    span: &Span,
+    old: &Part<'_>,
+    new: &Part<'_>,
+    section: &Section,
+    messages: &mut Vec<Message>,
+    notes: &mut Vec<Message>,
+) {
+    let Some(kernel) = object.kernel(span) else { return };
+    let (Ok(placed), Some(family)) = (&kernel.descriptor, object.family()) else {
+        notes
+            .push(Message::new(format!("the registers of {} are not checked: its descriptor is not known", span.name)));
+        return;
+    };
+    let banked = new.texts().any(|(_, text)| text.starts_with(VGPR_BANK));
+    let (before, after) = (old.counts(), new.counts());
+    for file in File::ALL {
+        if file == File::Vgpr && banked {
+            if before != after {
+                let message = format!("the VGPRs of {} are not checked: {VGPR_BANK} changes what they mean", span.name);
+                notes.push(Message::new(message));
+            }
+            continue;
+        }
+        let Some(allocated) = registers::allocated(&placed.descriptor, family, file) else { continue };
+        let limit = allocated.max(before.get(file));
+        if after.get(file) <= limit {
+            continue;
+        }
+        let Some((offset, _)) = new.texts().find(|(_, text)| Counts::of(text).get(file) > limit) else { continue };
+        let register = format!("{}{}", file.letter(), after.get(file) - 1);
+        let worst = new.texts().find(|(_, text)| Counts::of(text).get(file) == after.get(file));
+        let offset = worst.map_or(offset, |(offset, _)| offset);
+        let name = &span.name;
+        let message = format!("`{register}` is out of range: kernel `{name}` allocates {allocated} {}", file.name());
+        let help = "raise the allocation with --update-descriptor, or use a lower register";
+        messages.push(Message::at(section.line_at(offset), message).help(help));
+    }
+}

@@ -1,0 +1,133 @@
+//! Every code object of `tests/data`, and of `COAX_CORPUS=FOLDER`, taken apart and put together; the texts in between are
+//! given to LLVM's own assembler.
+
+#[path = "corpus/files.rs"]
+#[allow(dead_code, reason = "the corpus test uses the rest")]
+mod files;
+#[path = "harness/process.rs"]
+mod process;
+#[path = "harness/requirements.rs"]
+mod requirements;
+
+use codeobj::CodeObject;
+use files::Object;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let mut roots = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")];
+    roots.extend(std::env::var_os("COAX_CORPUS").map(PathBuf::from));
+    let mut trials = Vec::new();
+    for root in roots {
+        let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut add = |test: &str, need: &'static str, check: fn(&Path) -> Result<(), Failed>| {
+            let root = root.clone();
+            let missing = requirements::missing(need).unwrap_or_else(Some);
+            let ignored = missing.is_some() && !requirements::is_required(need);
+            let kind = missing.clone().unwrap_or_default();
+            let run = move || missing.map_or_else(|| check(&root), |reason| Err(reason.into()));
+            trials.push(Trial::test(format!("{name}::{test}"), run).with_kind(kind).with_ignored_flag(ignored));
+        };
+        add("all_code_objects_come_back", "llvm", all_come_back);
+        add("texts_are_plain_and_llvm_mc_makes_the_same_code_of_them", "llvm-tools", llvm_mc_agrees);
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn all_come_back(root: &Path) -> Result<(), Failed> {
+    let objects = files::objects(root)?.len();
+    let line = ["roundtrip".to_owned(), root.display().to_string()];
+    let outcome = process::run_coax(&line, root, &[])?;
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let verdict = format!("BYTE-IDENTICAL: {objects} of {objects} code objects are byte-identical");
+    match outcome.exit == 0 && text.lines().last() == Some(&verdict) {
+        true => Ok(()),
+        false => Err(format!("exit {}\n{text}{}", outcome.exit, String::from_utf8_lossy(&outcome.stderr)).into()),
+    }
+}
+
+/// For each linked object: no `.long` where LLVM knows all instructions, descriptors and metadata as directives, and the
+/// code that `llvm-mc` makes is the original's but for bits that a hint names.
+fn llvm_mc_agrees(root: &Path) -> Result<(), Failed> {
+    let mut wrong = Vec::new();
+    let mut compared = 0;
+    let mut words = 0;
+    for object in files::objects(root)? {
+        let parsed = CodeObject::parse(&object.bytes).map_err(|error| error.to_string())?;
+        let name = format!("{}!{}", object.file.display(), object.member);
+        let Some(processor) = parsed.target.processor.clone() else { continue };
+        let text = disassembled(&object)?;
+        let long = text.lines().filter(|line| line.trim_start().starts_with(".long")).count();
+        words += long;
+        if long > 0 && !processor.starts_with("gfx125") {
+            wrong.push(format!("{name}: {long} .long"));
+        }
+        let directives = text.matches("\n\t.amdhsa_kernel ").count();
+        if directives != parsed.kernels.len() || !text.contains("\n\t.amdgpu_metadata") {
+            wrong.push(format!("{name}: {directives} of {} descriptors are directives", parsed.kernels.len()));
+        }
+        let (assembled, hints) = (llvm_mc(&text, &parsed)?, text.matches(";@bits").count());
+        compared += 1;
+        for section in parsed.sections.iter().filter(|section| section.is_executable()) {
+            let own = &object.bytes[section.file_range.clone()];
+            let other = CodeObject::parse(&assembled).map_err(|error| format!("{name}: {error}"))?;
+            let Some(other) = other.sections.iter().find(|other| other.name == section.name) else { continue };
+            let other = &assembled[other.file_range.clone()];
+            let differing = own.chunks(4).zip(other.chunks(4)).filter(|(own, other)| own != other).count();
+            if own.len() != other.len() || (hints == 0 && differing > 0) || differing > 5 * hints {
+                let sizes = format!("{} and {} bytes", own.len(), other.len());
+                wrong.push(format!("{name}: {}: {differing} words differ, {hints} hints, {sizes}", section.name));
+            }
+        }
+    }
+    println!("compared {compared}, {words} .long");
+    match (compared, wrong.is_empty()) {
+        (0, _) => Err("nothing was compared".into()),
+        (_, true) => Ok(()),
+        _ => Err(wrong.join("\n").into()),
+    }
+}
+
+fn disassembled(object: &Object) -> Result<String, Failed> {
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("ref.co"), &object.bytes)?;
+    let line = ["disasm", "ref.co", "-o", "ref.s"].map(str::to_owned);
+    let outcome = process::run_coax(&line, folder.path(), &[])?;
+    if outcome.exit != 0 {
+        let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        return Err(format!("{}: exit {}\n{said}", object.file.display(), outcome.exit).into());
+    }
+    Ok(fs::read_to_string(folder.path().join("ref.s"))?)
+}
+
+/// The object that `llvm-mc` makes of a text.
+fn llvm_mc(text: &str, object: &CodeObject) -> Result<Vec<u8>, Failed> {
+    let folder = tempfile::tempdir()?;
+    let [input, output] = ["in.s", "out.o"].map(|name| folder.path().join(name));
+    fs::write(&input, text)?;
+    let processor = object.target.processor.as_deref().unwrap_or_default();
+    let mut features: Vec<String> = object
+        .target
+        .features
+        .iter()
+        .map(|feature| {
+            let (name, sign) = feature.split_at(feature.len() - 1);
+            format!("{sign}{name}")
+        })
+        .collect();
+    let wave64 = text.contains(".amdhsa_wavefront_size32 0");
+    features.extend(wave64.then(|| "+wavefrontsize64".to_owned()));
+    let run = Command::new("llvm-mc-22")
+        .args(["-triple=amdgcn-amd-amdhsa", "-filetype=obj", &format!("-mcpu={processor}")])
+        .arg(format!("-mattr={}", features.join(",")))
+        .arg(&input)
+        .arg("-o")
+        .arg(&output)
+        .output()?;
+    match run.status.success() {
+        true => Ok(fs::read(output)?),
+        false => Err(String::from_utf8_lossy(&run.stderr).lines().take(20).collect::<Vec<_>>().join("\n").into()),
+    }
+}
