@@ -1,0 +1,28 @@
+//! Code objects taken apart, changed and put back, with everything that the change moves.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`edit`] | new code for a section, and where each old place went |
+//! | [`change`] | an edit of code applied: targets re-resolved, everything behind it moved, the result checked |
+//! | [`grow`] | room for it: sections, segments, symbols, descriptors behind it move |
+
+mod addresses;
+mod branch;
+pub mod change;
+mod check;
+mod code;
+mod debug_sections;
+pub mod edit;
+mod entries;
+mod error;
+pub mod grow;
+mod image;
+mod layout;
+mod moves;
+mod pc_relative;
+mod resolve;
+mod salu;
+
+pub use edit::{CodeEdit, Edit, Labels, OffsetMap};
+pub use error::{Error, ErrorKind};
+pub use grow::{Grown, grow};
