@@ -92,10 +92,10 @@ fn bytes_of<'c>(code: &'c [u8], instruction: &Instruction) -> &'c [u8] {
     code.get(start..start + usize::from(instruction.len)).unwrap_or_default()
 }
 
-/// gfx90a has the fields of gfx942 and no second entry; gfx942, gfx950 and gfx1250 have one ("Preloaded Kernel
-/// Arguments", AMDGPUUsage).
+/// gfx90a, gfx942 and gfx950 ("Preloaded Kernel Arguments", AMDGPUUsage); `llc-22` writes a second entry for these and
+/// none for gfx1250, which preloads too.
 fn preloads_have_a_second_entry(object: &CodeObject) -> bool {
-    object.target.processor.as_deref().and_then(Family::of).is_some_and(|f| matches!(f, Family::Gfx90a | Family::Gfx125))
+    object.target.processor.as_deref().and_then(Family::of) == Some(Family::Gfx90a)
 }
 
 /// What LLVM decodes the code for.

@@ -52,6 +52,8 @@ pub struct OffsetMap {
     runs: Vec<Run>,
     /// Places that do not go where the code behind them goes.
     labels: BTreeMap<u64, u64>,
+    /// Ends of functions that are not behind their last byte.
+    ends: BTreeMap<u64, u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ impl OffsetMap {
     /// Everything stays.
     pub fn identity(len: u64) -> OffsetMap {
         let runs = if len == 0 { Vec::new() } else { vec![Run { old: 0, new: 0, len }] };
-        OffsetMap { old_len: len, new_len: len, runs, labels: BTreeMap::new() }
+        OffsetMap { old_len: len, new_len: len, runs, labels: BTreeMap::new(), ends: BTreeMap::new() }
     }
 
     /// From the kept instructions, each `(old offset, new offset, bytes)`, in order.
@@ -96,7 +98,7 @@ impl OffsetMap {
                 _ => runs.push(Run { old, new, len }),
             }
         }
-        Ok(OffsetMap { old_len, new_len, runs, labels: BTreeMap::new() })
+        Ok(OffsetMap { old_len, new_len, runs, labels: BTreeMap::new(), ends: BTreeMap::new() })
     }
 
     /// The same, with the labels at `old` going to `new`.
@@ -104,15 +106,30 @@ impl OffsetMap {
     /// # Errors
     /// `BadInput` when that is not between what was kept before and behind it.
     pub fn with_label(mut self, old: u64, new: u64) -> Result<OffsetMap> {
+        self.check_between(old, new)?;
+        self.labels.insert(old, new);
+        Ok(self)
+    }
+
+    /// The same, with the function that ended at `old` ending at `new`: code was added behind its last instruction.
+    ///
+    /// # Errors
+    /// As [`with_label`](Self::with_label).
+    pub fn with_end(mut self, old: u64, new: u64) -> Result<OffsetMap> {
+        self.check_between(old, new)?;
+        self.ends.insert(old, new);
+        Ok(self)
+    }
+
+    fn check_between(&self, old: u64, new: u64) -> Result<()> {
         let before = self.runs.iter().take_while(|run| run.old < old).last().map_or(0, |run| {
             if old < run.old_end() { run.new + (old - run.old) } else { run.new_end() }
         });
         let behind = self.run_of(old).map_or(self.new_len, |run| run.new + old.saturating_sub(run.old));
-        if !(before..=behind).contains(&new) {
-            return Err(Error::bad_input(format!("label {old:#x} → {new:#x} passes kept code at {before:#x} or {behind:#x}")));
+        if (before..=behind).contains(&new) {
+            return Ok(());
         }
-        self.labels.insert(old, new);
-        Ok(self)
+        Err(Error::bad_input(format!("label {old:#x} → {new:#x} passes kept code at {before:#x} or {behind:#x}")))
     }
 
     /// Bytes of the old code.
@@ -147,10 +164,10 @@ impl OffsetMap {
         }
     }
 
-    /// Where what ended at `old` ends: behind its last byte when that was kept.
+    /// Where a function that ended at `old` ends: behind its last byte, when that was kept and nothing else was said.
     pub fn end(&self, old: u64) -> u64 {
-        let last = old.checked_sub(1).filter(|_| !self.labels.contains_key(&old)).and_then(|last| self.kept(last));
-        last.map_or_else(|| self.place(old), |last| last + 1)
+        let said = self.ends.get(&old).copied();
+        said.or_else(|| Some(self.kept(old.checked_sub(1)?)? + 1)).unwrap_or_else(|| self.place(old))
     }
 
     /// The run that holds `old`, or the next.

@@ -18,7 +18,7 @@ fn places(toolchain: &impl Decoder, bytes: &[u8]) -> Vec<u64> {
         let (Ok(body), Ok(placed)) = (&kernel.code, &kernel.descriptor) else { continue };
         let listing = toolchain.decode(&target, &bytes[body.file_range.clone()]).expect("decodes");
         let start = body.address - object.sections[body.section].address;
-        let preloads = placed.descriptor.kernarg_preload_length() != 0;
+        let preloads = placed.descriptor.kernarg_preload_length() != 0 && !target.processor().starts_with("gfx125");
         places.push(start + if preloads { 256 } else { 0 });
         let offset = |i: &llvm::Instruction| u64::from(i.offset) + start;
         let code = &bytes[body.file_range.clone()];
@@ -58,7 +58,18 @@ fn grown_objects_pass_their_check_and_equal_a_relink() {
     let Some(toolchain) = support::llvm() else { return };
     let objects = support::objects();
     let (mut relinkable, mut equal, mut grown_count, mut too_far) = (0, 0, 0, 0);
-    for (name, bytes) in &objects {
+    let mut refused = Vec::new();
+    let only = std::env::var("ONLY").unwrap_or_default();
+    for (name, bytes) in objects.iter().filter(|o| o.0.contains(&only)) {
+        match change::apply(&toolchain, bytes, &[]) {
+            Ok(same) => assert!(same.warnings.iter().any(|w| w.contains(".debug_")) || same.code_object == *bytes, "{name}"),
+            Err(error) if error.kind == ErrorKind::Unsupported => {
+                eprintln!("{name}: refused: {error}");
+                refused.push(name);
+                continue;
+            }
+            Err(error) => panic!("{name}: {error}"),
+        }
         let places = places(&toolchain, bytes);
         let own = relink(&toolchain, bytes, &Insertions::new());
         let applies = own.as_ref().is_ok_and(|own| loadable(own) == loadable(bytes));
@@ -98,9 +109,12 @@ fn grown_objects_pass_their_check_and_equal_a_relink() {
         }
     }
     eprintln!(
-        "{} objects, {relinkable} whose relink is the original; {grown_count} grown at one place, {too_far} refused for a \
+        "{} objects, {} refused, {relinkable} whose relink is the original; {grown_count} grown at one place, {too_far} refused for a \
          branch or a prologue; {equal} grown at all places equal to their relink",
-        objects.len()
+        objects.len(),
+        refused.len(),
     );
+    // Code that stores the program counter, which only some gfx1250 kernels do.
+    assert!(refused.iter().all(|name| name.contains("gfx1250")), "{refused:?}");
     assert!(relinkable >= 8 && equal > 0);
 }
