@@ -1,7 +1,7 @@
 //! Changing the code of a code object, from the edit to the proven result.
 
 use crate::code::Code;
-use crate::edit::{self, CodeEdit, Edit};
+use crate::edit::{self, CodeEdit, Edit, OffsetMap};
 use crate::error::{Error, Result};
 use crate::grow::{self, Grown};
 use crate::image::Image;
@@ -55,6 +55,21 @@ fn check_edits(code: &Code<'_>, edits: &[Edit]) -> Result<()> {
         end = edit.old.end;
     }
     Ok(())
+}
+
+/// Exchanges a section that is not code for content of another size: code keeps its bytes, but for the addresses that
+/// it computes.
+pub(crate) fn resize_data(decoder: &dyn Decoder, code_object: &[u8], edit: &CodeEdit) -> Result<Grown> {
+    let object = CodeObject::parse(code_object)?;
+    let code = Code::read(decoder, code_object, &object)?;
+    let image = Image::parse(code_object)?;
+    let moves = Moves::new(&image, edit.section, &edit.map)?;
+    let map = OffsetMap::identity(code.bytes.len() as u64);
+    let mut same_code = CodeEdit { section: code.section, new_code: code.bytes.to_vec(), map };
+    resolve::resolve(&code, &moves, &mut same_code)?;
+    let grown = grow::move_all(&moves, &[edit, &same_code])?;
+    check::check(decoder, &code, &moves, &grown.code_object)?;
+    Ok(grown)
 }
 
 fn finish(decoder: &dyn Decoder, code_object: &[u8], code: &Code<'_>, mut edit: CodeEdit) -> Result<Grown> {

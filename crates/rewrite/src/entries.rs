@@ -39,7 +39,12 @@ enum Rule {
 pub(crate) fn fit(code: &Code<'_>, edits: &[Edit]) -> Result<Vec<Edit>> {
     let mut fitted = edits.to_vec();
     for anchor in anchors(code) {
-        let filler = filler_start(code.bytes, anchor.floor, anchor.offset);
+        // Alignment never needs a whole unit of filler; what is more than that was put there for another reason.
+        let floor = match anchor.rule {
+            Rule::Aligned => anchor.floor.max(anchor.offset.saturating_sub(ENTRY_ALIGN - 4)),
+            Rule::SecondEntry { .. } => anchor.floor,
+        };
+        let filler = filler_start(code.bytes, floor, anchor.offset);
         if edits.iter().any(|edit| edit.old.start < anchor.offset && edit.old.end > filler) {
             continue; // Whoever edits the filler is responsible for it; `check` looks at the outcome.
         }
@@ -128,10 +133,10 @@ fn word_at(code: &[u8], at: u64) -> Option<u32> {
     Some(u32::from_le_bytes(*code.get(at as usize..)?.first_chunk()?))
 }
 
-/// Where the filler before `end` starts; at most what alignment can need.
+/// Where the filler before `end` starts, not before `floor`.
 fn filler_start(code: &[u8], floor: u64, end: u64) -> u64 {
     let mut start = end;
-    while start >= floor + 4 && end - start < ENTRY_ALIGN && word_at(code, start - 4).is_some_and(|w| FILLERS.contains(&w)) {
+    while start >= floor + 4 && word_at(code, start - 4).is_some_and(|w| FILLERS.contains(&w)) {
         start -= 4;
     }
     start

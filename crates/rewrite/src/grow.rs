@@ -54,18 +54,18 @@ pub fn grow(code_object: &[u8], edit: &CodeEdit) -> Result<Grown> {
         return Err(Error::unsupported(format!("code in both {name} and {}: it might refer to each other", other.name)));
     }
     let moves = Moves::new(&image, edit.section, &edit.map)?;
-    move_all(&moves, &edit.new_code)
+    move_all(&moves, &[edit])
 }
 
-/// The file of `moves`, the changed section holding `content`.
-pub(crate) fn move_all(moves: &Moves<'_, '_>, content: &[u8]) -> Result<Grown> {
+/// The file of `moves`, with the new content of the sections of `edits`.
+pub(crate) fn move_all(moves: &Moves<'_, '_>, edits: &[&CodeEdit]) -> Result<Grown> {
     let image = moves.image;
     let mut warnings = Vec::new();
     let mut sections = Vec::new();
     let mut words = Vec::new();
     for (index, section) in image.sections.iter().enumerate() {
-        let data = if index == moves.changed { content } else { &section.data };
-        let mut data = data.to_vec();
+        let edited = edits.iter().find(|edit| edit.section == index);
+        let mut data = edited.map_or_else(|| section.data.to_vec(), |edit| edit.new_code.clone());
         match section.section_type() {
             elf::SHT_SYMTAB | elf::SHT_DYNSYM => addresses::symbols(moves, section, &mut data)?,
             elf::SHT_DYNAMIC => addresses::dynamic(moves, section, &mut data)?,

@@ -5,7 +5,7 @@
 //! - A section follows the one before it, aligned. One that begins a segment skips a page and keeps the place within
 //!   it (`align(dot, page) + dot % page`), so that the file needs no padding; its file offset is the next that is
 //!   congruent to its address.
-//! - `.relro_padding` fills its page. `PT_GNU_RELRO` ends at a page.
+//! - `.relro_padding` fills its page, and what follows is placed as if it were empty. `PT_GNU_RELRO` ends at a page.
 //! - Sections that are not loaded follow in the file, aligned. The section headers come last, aligned to 8.
 //!
 //! Nothing is guessed: when the rules do not give the file's own layout for its own sizes, it is refused.
@@ -147,7 +147,9 @@ fn replay(image: &Image<'_>, resized: usize, size: u64) -> Result<Layout> {
             if begins.is_some() {
                 load = *place;
             }
-            dot = place.address.checked_add(place.size).ok_or_else(too_large)?;
+            // The padding has no content, and what follows it is placed as if it were not there.
+            let size = if section.name == RELRO_PADDING { 0 } else { place.size };
+            dot = place.address.checked_add(size).ok_or_else(too_large)?;
         } else {
             place.offset = file_end.next_multiple_of(align);
         }

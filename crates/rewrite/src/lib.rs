@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`edit`] | new code for a section, and where each old place went |
 //! | [`change`] | an edit of code applied: targets re-resolved, everything behind it moved, the result checked |
+//! | [`fields`] | descriptor fields, raised allocations and what they cost |
+//! | [`metadata`] | numbers of the metadata note |
 //! | [`grow`] | room for it: sections, segments, symbols, descriptors behind it move |
 
 mod addresses;
@@ -15,10 +17,13 @@ mod debug_sections;
 pub mod edit;
 mod entries;
 mod error;
+pub mod fields;
 pub mod grow;
 mod image;
 mod layout;
+pub mod metadata;
 mod moves;
+mod msgpack;
 mod pc_relative;
 mod resolve;
 mod salu;

@@ -135,7 +135,12 @@ impl<'a> Source<'a> {
                     raw(&mut s, bytes);
                 }
                 ".rodata" => self.rodata(&mut s, section, bytes)?,
-                ".bss" => _ = writeln!(s, ".bss\n.p2align 0\n.zero {}", section.size),
+                ".bss" => {
+                    s += ".bss\n.p2align 0\n";
+                    let index = self.object.sections.iter().position(|other| other == section).expect("one of them");
+                    self.declare(&mut s, section.address, index);
+                    _ = writeln!(s, ".zero {}", section.size);
+                }
                 _ => {}
             }
         }
@@ -209,7 +214,7 @@ impl<'a> Source<'a> {
         let mut fills = BTreeSet::new();
         for kernel in kernels.iter().filter(|at| **at != 0) {
             let mut at = *kernel;
-            while at >= 4 && kernel - at < 256 && self.code[at as usize - 4..at as usize] == [0, 0, 0x80, 0xbf] {
+            while at >= 4 && kernel - at < 252 && self.code[at as usize - 4..at as usize] == [0, 0, 0x80, 0xbf] {
                 at -= 4;
                 fills.insert(at);
             }
