@@ -6,6 +6,7 @@
 //! | [`change`] | an edit of code applied: targets re-resolved, everything behind it moved, the result checked |
 //! | [`fields`] | descriptor fields, raised allocations and what they cost |
 //! | [`metadata`] | numbers of the metadata note |
+//! | [`splice`] | writing a code object back into its container |
 //! | [`grow`] | room for it: sections, segments, symbols, descriptors behind it move |
 
 mod addresses;
@@ -27,6 +28,7 @@ mod msgpack;
 mod pc_relative;
 mod resolve;
 mod salu;
+pub mod splice;
 
 pub use edit::{CodeEdit, Edit, Labels, OffsetMap};
 pub use error::{Error, ErrorKind};

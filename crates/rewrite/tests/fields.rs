@@ -54,7 +54,7 @@ fn a_raised_allocation_is_in_descriptor_and_metadata_and_says_what_it_costs() {
     assert_eq!(descriptor.allocated_sgprs(family), Some(112), "it had them");
     assert_eq!(descriptor.group_segment_fixed_size(), 40_000);
     assert_eq!(new.metadata.vgpr_count.value(), Some(144));
-    assert_eq!(new.metadata.sgpr_count.value(), Some(108));
+    assert_eq!(new.metadata.sgpr_count.value(), Some(112));
     assert_eq!(new.metadata.group_segment_fixed_size.value(), Some(40_000));
     let (before, after) = raised.occupancy.expect("a modelled processor");
     assert!(after.waves < before.waves, "{before:?} {after:?}");
