@@ -259,7 +259,7 @@ mod tests {
                 agprs: u32::MAX,
                 sgprs: u32::MAX,
                 lds_bytes: u32::MAX,
-                work_items: 5..=0,
+                work_items: 0..=0,
             };
             assert_eq!(limits.occupancy(&usage).waves, 1, "{}", limits.processor);
         }

@@ -24,7 +24,27 @@ const ADDRESS_TAGS: [i64; 15] =
 /// PLTREL, TEXTREL, BIND_NOW, INIT_ARRAYSZ, FINI_ARRAYSZ, RUNPATH, FLAGS, PREINIT_ARRAYSZ, RELACOUNT, FLAGS_1,
 /// VERDEFNUM, VERNEEDNUM.
 const OTHER_TAGS: [i64; 22] = [
-    0, 1, 2, 8, 9, 10, 11, 14, 15, 16, 20, 22, 24, 27, 28, 29, 30, 33, 0x6fff_fff9, 0x6fff_fffb, 0x6fff_fffd,
+    0,
+    1,
+    2,
+    8,
+    9,
+    10,
+    11,
+    14,
+    15,
+    16,
+    20,
+    22,
+    24,
+    27,
+    28,
+    29,
+    30,
+    33,
+    0x6fff_fff9,
+    0x6fff_fffb,
+    0x6fff_fffd,
     0x6fff_ffff,
 ];
 
@@ -66,10 +86,14 @@ pub(crate) fn dynamic(moves: &Moves<'_, '_>, section: &Section<'_>, data: &mut [
         let (tag, value) = (entry.d_tag.get(LE).0, entry.d_val.get(LE));
         if ADDRESS_TAGS.contains(&tag) {
             let new = moves.address(value);
-            let new = new.ok_or_else(|| Error::bad_input(format!("{} names address {value:#x}, which is in no section", section.name)))?;
+            let new = new.ok_or_else(|| {
+                Error::bad_input(format!("{} names address {value:#x}, which is in no section", section.name))
+            })?;
             entry.d_val.set(LE, new);
         } else if !OTHER_TAGS.contains(&tag) {
-            return Err(Error::unsupported(format!("dynamic tag {tag:#x} might hold an address; such a file cannot be moved")));
+            return Err(Error::unsupported(format!(
+                "dynamic tag {tag:#x} might hold an address; such a file cannot be moved"
+            )));
         }
     }
     Ok(())
@@ -87,12 +111,18 @@ pub(crate) fn relocations(
         let (at, addend) = (row.r_offset.get(LE), row.r_addend.get(LE));
         let kind = row.r_info.get(LE) as u32;
         let new_at = moves.byte(at).ok_or_else(|| {
-            Error::unsupported(format!("a relocation of {} applies to {at:#x}, which was replaced or is in no section", section.name))
+            Error::unsupported(format!(
+                "a relocation of {} applies to {at:#x}, which was replaced or is in no section",
+                section.name
+            ))
         })?;
         row.r_offset.set(LE, new_at);
         if kind == R_AMDGPU_RELATIVE64 {
             let new = moves.address(addend as u64).ok_or_else(|| {
-                Error::unsupported(format!("a relocation of {} leads to {addend:#x}, which is in no section", section.name))
+                Error::unsupported(format!(
+                    "a relocation of {} leads to {addend:#x}, which is in no section",
+                    section.name
+                ))
             })?;
             row.r_addend.set(LE, new as i64);
             words.push((at, addend as u64, new));
@@ -128,7 +158,9 @@ pub(crate) fn entry_distance(moves: &Moves<'_, '_>, address: u64, bytes: [u8; de
     let entry = address.checked_add_signed(distance);
     let moved = moves.address(address).zip(entry.and_then(|entry| moves.address(entry)));
     let (descriptor, entry) = moved.ok_or_else(|| {
-        Error::bad_input(format!("the entry of the descriptor at {address:#x}, {distance} bytes from it, is in no section"))
+        Error::bad_input(format!(
+            "the entry of the descriptor at {address:#x}, {distance} bytes from it, is in no section"
+        ))
     })?;
     Ok(entry.wrapping_sub(descriptor) as i64)
 }

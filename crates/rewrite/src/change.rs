@@ -35,7 +35,10 @@ pub fn exchange(decoder: &dyn Decoder, code_object: &[u8], edit: CodeEdit) -> Re
     let object = CodeObject::parse(code_object)?;
     let code = Code::read(decoder, code_object, &object)?;
     if edit.section != code.section {
-        return Err(Error::bad_input(format!("the edit is of section {}, the code is in section {}", edit.section, code.section)));
+        return Err(Error::bad_input(format!(
+            "the edit is of section {}, the code is in section {}",
+            edit.section, code.section
+        )));
     }
     finish(decoder, code_object, &code, edit)
 }

@@ -54,7 +54,11 @@ fn entries(old: &Code<'_>, new: &Code<'_>, moves: &Moves<'_, '_>) -> Result<()> 
         && old.entries.iter().zip(&new.entries).all(|(was, is)| {
             was.kernel == is.kernel && was.preloads == is.preloads && moved(old, was.offset) == new.address + is.offset
         });
-    if same { Ok(()) } else { Err(Error::new(ErrorKind::CheckFailed, "the kernels' entries are not where they should be")) }
+    if same {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::CheckFailed, "the kernels' entries are not where they should be"))
+    }
 }
 
 /// Old offsets of the additions of computed addresses, each address found to lead where the old one led, by the same
@@ -71,7 +75,9 @@ fn matching(old: &Code<'_>, new: &Code<'_>, moves: &Moves<'_, '_>) -> Result<Has
     for computed in pc_relative::find(old)? {
         let (base, adds) = key(old, &computed);
         let moved = |at: u32| moves.byte(old.address + u64::from(at)).map(|to| to.wrapping_sub(new.address) as u32);
-        let (Some(new_base), Some(new_adds)) = (moved(base), adds.iter().map(|at| moved(*at)).collect::<Option<Vec<_>>>()) else {
+        let (Some(new_base), Some(new_adds)) =
+            (moved(base), adds.iter().map(|at| moved(*at)).collect::<Option<Vec<_>>>())
+        else {
             continue;
         };
         let target = found.get(&(new_base, new_adds)).copied();

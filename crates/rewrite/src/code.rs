@@ -45,14 +45,18 @@ impl<'a> Code<'a> {
             return Err(Error::unsupported(format!("code in both {} and {}", section.name, other.name)));
         }
         if section.address > ADDRESS_LIMIT {
-            return Err(Error::unsupported(format!("{} is at address {:#x}, where no linker puts code", section.name, section.address)));
+            return Err(Error::unsupported(format!(
+                "{} is at address {:#x}, where no linker puts code",
+                section.name, section.address
+            )));
         }
         let code = bytes.get(section.file_range.clone()).unwrap_or_default();
         let mut entries = Vec::new();
         for kernel in &object.kernels {
             let name = &kernel.name;
             let damaged = |reason: &String| Error::bad_input(format!("kernel `{name}`: {reason}"));
-            let (body, descriptor) = (kernel.code.as_ref().map_err(damaged)?, kernel.descriptor.as_ref().map_err(damaged)?);
+            let (body, descriptor) =
+                (kernel.code.as_ref().map_err(damaged)?, kernel.descriptor.as_ref().map_err(damaged)?);
             let preloads = descriptor.descriptor.kernarg_preload_length() != 0 && preloads_have_a_second_entry(object);
             entries.push(Entry { kernel: name.clone(), offset: body.address - section.address, preloads });
         }
@@ -83,7 +87,11 @@ impl<'a> Code<'a> {
         let text = self.listing.text(instruction);
         let kernel = self.entries.iter().rev().find(|entry| entry.offset <= u64::from(instruction.offset));
         let kernel = kernel.map_or(String::new(), |entry| format!(" of `{}`", entry.kernel));
-        format!("`{}` at .text+{:#x}{kernel}", if text.is_empty() { "an unknown word" } else { text }, instruction.offset)
+        format!(
+            "`{}` at .text+{:#x}{kernel}",
+            if text.is_empty() { "an unknown word" } else { text },
+            instruction.offset
+        )
     }
 }
 
@@ -100,11 +108,11 @@ fn preloads_have_a_second_entry(object: &CodeObject) -> bool {
 
 /// What LLVM decodes the code for.
 fn target(object: &CodeObject) -> Result<Target> {
-    let wave32 = |kernel: &codeobj::Kernel| {
-        kernel.descriptor.as_ref().is_ok_and(|placed| placed.descriptor.wavefront_size32())
-    };
+    let wave32 =
+        |kernel: &codeobj::Kernel| kernel.descriptor.as_ref().is_ok_and(|placed| placed.descriptor.wavefront_size32());
     let family = object.target.processor.as_deref().and_then(Family::of);
-    let wave64 = family.is_some_and(Family::has_wave32) && !object.kernels.is_empty() && !object.kernels.iter().any(wave32);
+    let wave64 =
+        family.is_some_and(Family::has_wave32) && !object.kernels.is_empty() && !object.kernels.iter().any(wave32);
     Ok(Target::from_id(&object.target.short())?.with_wave64(wave64))
 }
 

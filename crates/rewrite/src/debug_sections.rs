@@ -18,7 +18,8 @@ pub(crate) fn drop_all(image: &mut Image<'_>) -> Result<Option<String>> {
         next += u16::from(!is_debug(section));
     }
     let new_number = |old: usize| renumbered.get(old).copied().flatten();
-    for section in image.sections.iter_mut().filter(|s| [elf::SHT_SYMTAB, elf::SHT_DYNSYM].contains(&s.section_type())) {
+    for section in image.sections.iter_mut().filter(|s| [elf::SHT_SYMTAB, elf::SHT_DYNSYM].contains(&s.section_type()))
+    {
         let damaged = Error::bad_input(format!("{} is not a whole number of symbols", section.name));
         let symbols: &mut [elf::Sym64<object::LittleEndian>] =
             object::pod::slice_from_all_bytes_mut(section.data.to_mut()).map_err(|()| damaged)?;
@@ -35,14 +36,16 @@ pub(crate) fn drop_all(image: &mut Image<'_>) -> Result<Option<String>> {
     image.sections.retain(|section| !is_debug(section));
     let mut end = 0;
     for section in &mut image.sections {
-        let header = &mut section.header;
-        header.sh_link.set(LE, new_number(header.sh_link.get(LE) as usize).unwrap_or(0).into());
-        let is_allocated = header.sh_flags.get(LE).contains(elf::SHF_ALLOC);
-        if !is_allocated && section.data.len() as u64 == header.sh_size.get(LE) && header.sh_type.get(LE) != elf::SHT_NULL {
-            end = u64::next_multiple_of(end, header.sh_addralign.get(LE).max(1));
-            header.sh_offset.set(LE, end);
+        let link = section.header.sh_link.get(LE) as usize;
+        section.header.sh_link.set(LE, new_number(link).unwrap_or(0).into());
+        if !section.has_bytes() {
+            continue;
         }
-        end = end.max(header.sh_offset.get(LE) + section.data.len() as u64);
+        if !section.is_allocated() {
+            end = u64::next_multiple_of(end, section.header.sh_addralign.get(LE).max(1));
+            section.header.sh_offset.set(LE, end);
+        }
+        end = end.max(section.header.sh_offset.get(LE) + section.data.len() as u64);
     }
     image.header.e_shoff.set(LE, end.next_multiple_of(8));
     image.header.e_shnum.set(LE, image.sections.len() as u16);

@@ -90,7 +90,8 @@ impl OffsetMap {
             let (old_at, new_at) = runs.last().map_or((0, 0), |run| (run.old_end(), run.new_end()));
             let ends = old.checked_add(len).zip(new.checked_add(len));
             if old < old_at || new < new_at || !ends.is_some_and(|(o, n)| o <= old_len && n <= new_len) {
-                let message = format!("kept code {old:#x} → {new:#x} ({len} bytes) is out of order or outside the section");
+                let message =
+                    format!("kept code {old:#x} → {new:#x} ({len} bytes) is out of order or outside the section");
                 return Err(Error::bad_input(message));
             }
             match runs.last_mut() {
@@ -122,9 +123,12 @@ impl OffsetMap {
     }
 
     fn check_between(&self, old: u64, new: u64) -> Result<()> {
-        let before = self.runs.iter().take_while(|run| run.old < old).last().map_or(0, |run| {
-            if old < run.old_end() { run.new + (old - run.old) } else { run.new_end() }
-        });
+        let before = self
+            .runs
+            .iter()
+            .take_while(|run| run.old < old)
+            .last()
+            .map_or(0, |run| if old < run.old_end() { run.new + (old - run.old) } else { run.new_end() });
         let behind = self.run_of(old).map_or(self.new_len, |run| run.new + old.saturating_sub(run.old));
         if (before..=behind).contains(&new) {
             return Ok(());
@@ -188,7 +192,10 @@ pub(crate) fn splice(section: usize, code: &[u8], edits: &[Edit]) -> Result<Code
         let range = edit.old.start as usize..edit.old.end as usize;
         let between = code.get(at..range.start).filter(|_| range.start <= range.end && range.end <= code.len());
         let between = between.ok_or_else(|| {
-            Error::bad_input(format!("the edit of {:#x}..{:#x} overlaps another or is outside the code", range.start, range.end))
+            Error::bad_input(format!(
+                "the edit of {:#x}..{:#x} overlaps another or is outside the code",
+                range.start, range.end
+            ))
         })?;
         kept.push((at as u64, new_code.len() as u64, between.len() as u64));
         new_code.extend_from_slice(between);

@@ -29,7 +29,9 @@ struct Anchor<'c> {
 enum Rule {
     Aligned,
     /// 256 bytes behind the kernel's first entry.
-    SecondEntry { first: u64 },
+    SecondEntry {
+        first: u64,
+    },
 }
 
 /// `edits` and those of the filler that they make necessary, in order.
@@ -49,7 +51,8 @@ pub(crate) fn fit(code: &Code<'_>, edits: &[Edit]) -> Result<Vec<Edit>> {
             continue; // Whoever edits the filler is responsible for it; `check` looks at the outcome.
         }
         let is_before = |edit: &&Edit| {
-            edit.old.start < anchor.offset || (edit.old.start == anchor.offset && edit.old.is_empty() && edit.labels == Labels::Behind)
+            edit.old.start < anchor.offset
+                || (edit.old.start == anchor.offset && edit.old.is_empty() && edit.labels == Labels::Behind)
         };
         let added: u64 = fitted.iter().filter(is_before).map(|edit| edit.new.len() as u64).sum();
         let removed: u64 = fitted.iter().filter(is_before).map(|edit| edit.old.end - edit.old.start).sum();
@@ -126,7 +129,10 @@ fn new_place(edits: &[Edit], old: u64) -> u64 {
     let is_before = |edit: &&Edit| {
         edit.old.start < old || (edit.old.start == old && edit.old.is_empty() && edit.labels == Labels::Behind)
     };
-    edits.iter().filter(is_before).fold(old, |at, edit| at + edit.new.len() as u64 - (edit.old.end.min(old) - edit.old.start))
+    edits
+        .iter()
+        .filter(is_before)
+        .fold(old, |at, edit| at + edit.new.len() as u64 - (edit.old.end.min(old) - edit.old.start))
 }
 
 fn word_at(code: &[u8], at: u64) -> Option<u32> {

@@ -78,7 +78,10 @@ pub fn raise_allocation(decoder: &dyn Decoder, code_object: &[u8], kernel: &str,
 fn family(object: &CodeObject) -> Result<Family> {
     let processor = object.target.processor.as_deref();
     processor.and_then(Family::of).ok_or_else(|| {
-        Error::unsupported(format!("the descriptor of {} is not known here", processor.unwrap_or("an unknown processor")))
+        Error::unsupported(format!(
+            "the descriptor of {} is not known here",
+            processor.unwrap_or("an unknown processor")
+        ))
     })
 }
 
@@ -140,7 +143,12 @@ impl Edited {
         if self.descriptor.set(field, value) {
             return Ok(());
         }
-        let message = format!("`{name}` of kernel `{}` cannot be {value}: its {} bits hold at most {}", self.kernel, field.width, field.max());
+        let message = format!(
+            "`{name}` of kernel `{}` cannot be {value}: its {} bits hold at most {}",
+            self.kernel,
+            field.width,
+            field.max()
+        );
         Err(Error::no_room(message))
     }
 
@@ -168,7 +176,12 @@ impl Edited {
         Ok(())
     }
 
-    fn raise_vgprs(&mut self, kernel: &Kernel, wanted: Allocation, counts: &mut Vec<(&'static str, u64)>) -> Result<()> {
+    fn raise_vgprs(
+        &mut self,
+        kernel: &Kernel,
+        wanted: Allocation,
+        counts: &mut Vec<(&'static str, u64)>,
+    ) -> Result<()> {
         let allocated = self.allocated_vgprs();
         let agprs_recorded = kernel.metadata.agpr_count.value().map(|count| count.min(256) as u32);
         let most = if self.family == Family::Gfx125 { 1024 } else { 256 };
@@ -220,21 +233,27 @@ impl Edited {
         if wanted > most {
             return Err(Error::no_room(format!("{wanted} SGPRs are more than the {most} that a wave can have")));
         }
-        let (processor, generation) = (object.target.processor.as_deref().unwrap_or_default(), object.target.generation());
+        let (processor, generation) =
+            (object.target.processor.as_deref().unwrap_or_default(), object.target.generation());
         let extra = isa::Target::new(processor, generation.unwrap_or(9)).extra_sgprs(true, false, false);
         let total = wanted + extra as u32;
         counts.push((".sgpr_count", total.into()));
         if let Some(allocated) = self.descriptor.allocated_sgprs(self.family).filter(|allocated| total > *allocated) {
             const GRANULE: u32 = 8;
             self.set_raw("granulated_wavefront_sgpr_count", u64::from(total.div_ceil(GRANULE) - 1))?;
-            self.changes.push(format!(".amdhsa_next_free_sgpr: {allocated} allocated SGPRs → {}", total.next_multiple_of(GRANULE)));
+            self.changes.push(format!(
+                ".amdhsa_next_free_sgpr: {allocated} allocated SGPRs → {}",
+                total.next_multiple_of(GRANULE)
+            ));
         }
         Ok(recorded.max(total))
     }
 
     fn raise_lds(&mut self, wanted: u32, limits: Option<&Limits>, counts: &mut Vec<(&'static str, u64)>) -> Result<()> {
         if let Some(most) = limits.map(Limits::max_lds_bytes).filter(|most| wanted > *most) {
-            return Err(Error::no_room(format!("{wanted} bytes of LDS are more than the {most} that a work-group can have")));
+            return Err(Error::no_room(format!(
+                "{wanted} bytes of LDS are more than the {most} that a work-group can have"
+            )));
         }
         counts.push((".group_segment_fixed_size", wanted.into()));
         self.raise("group_segment_fixed_size", self.descriptor.group_segment_fixed_size(), wanted)
@@ -244,7 +263,8 @@ impl Edited {
 /// What the descriptor makes the hardware give. The work-group is the largest that the metadata allows.
 fn usage(kernel: &Kernel, edited: &Edited) -> Usage {
     let metadata = &kernel.metadata;
-    let required = metadata.reqd_workgroup_size.map(|size| size.iter().fold(1, |product: u64, n| product.saturating_mul(*n)));
+    let required =
+        metadata.reqd_workgroup_size.map(|size| size.iter().fold(1, |product: u64, n| product.saturating_mul(*n)));
     let work_items = required.or(metadata.max_flat_workgroup_size.value()).unwrap_or(1024).clamp(1, 1024) as u32;
     let wgp = Descriptor::field(edited.family, "workgroup_processor_mode");
     Usage {

@@ -7,10 +7,10 @@
 use crate::addresses;
 use crate::debug_sections;
 use crate::edit::CodeEdit;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::image::{Image, LE, Section};
 use crate::moves::Moves;
-use codeobj::descriptor;
+use codeobj::{CodeObject, descriptor};
 use object::elf;
 use std::borrow::Cow;
 
@@ -24,15 +24,8 @@ pub struct Grown {
 }
 
 /// Sections that are not loaded and hold no address.
-const WITHOUT_ADDRESSES: [&str; 7] = [
-    ".comment",
-    ".shstrtab",
-    ".strtab",
-    ".AMDGPU.csdata",
-    ".AMDGPU.gpr_maximums",
-    ".AMDGPU.disasm",
-    ".note.GNU-stack",
-];
+const WITHOUT_ADDRESSES: [&str; 7] =
+    [".comment", ".shstrtab", ".strtab", ".AMDGPU.csdata", ".AMDGPU.gpr_maximums", ".AMDGPU.disasm", ".note.GNU-stack"];
 
 /// Exchanges the code of a section for `edit.new_code` and moves what follows.
 ///
@@ -51,7 +44,10 @@ pub fn grow(code_object: &[u8], edit: &CodeEdit) -> Result<Grown> {
     }
     if let Some(other) = image.sections.iter().filter(is_code).find(|s| s.name != image.sections[edit.section].name) {
         let name = &image.sections[edit.section].name;
-        return Err(Error::unsupported(format!("code in both {name} and {}: it might refer to each other", other.name)));
+        return Err(Error::unsupported(format!(
+            "code in both {name} and {}: it might refer to each other",
+            other.name
+        )));
     }
     let moves = Moves::new(&image, edit.section, &edit.map)?;
     move_all(&moves, &[edit])
@@ -100,7 +96,14 @@ pub(crate) fn move_all(moves: &Moves<'_, '_>, edits: &[&CodeEdit]) -> Result<Gro
     let mut grown = Image { header: image.header, segments: image.segments.clone(), sections };
     place(&mut grown, moves)?;
     warnings.extend(debug_sections::drop_all(&mut grown)?);
-    Ok(Grown { code_object: grown.write()?, warnings })
+    let code_object = grown.write()?;
+    CodeObject::parse(&code_object).map_err(|error| {
+        Error::new(
+            ErrorKind::CheckFailed,
+            format!("the result does not read, so the file has parts that are not understood: {error}"),
+        )
+    })?;
+    Ok(Grown { code_object, warnings })
 }
 
 /// Byte offset of `kernel_code_entry_byte_offset` in a kernel descriptor.

@@ -56,6 +56,9 @@ impl Section<'_> {
     }
 }
 
+/// Bytes between two sections that alignment can explain.
+const GAP_LIMIT: u64 = 0x2_0000;
+
 /// A linked code object in parts.
 pub(crate) struct Image<'a> {
     pub header: Header,
@@ -92,9 +95,12 @@ impl<'a> Image<'a> {
     /// The file.
     pub fn write(&self) -> Result<Vec<u8>> {
         let end = self.extents().map(|(_, end)| end).max().unwrap_or(0);
-        usize::try_from(end).ok().and_then(|size| self.write_within(size)).ok_or_else(|| {
-            Error::unsupported("the new layout does not fit into a file")
-        })
+        // Gaps are alignment only: damage must not make a file of gigabytes.
+        let contents: u64 = self.sections.iter().map(|section| section.data.len() as u64 + GAP_LIMIT).sum();
+        let end = Some(end).filter(|end| *end <= contents.saturating_add(GAP_LIMIT));
+        end.and_then(|end| usize::try_from(end).ok())
+            .and_then(|size| self.write_within(size))
+            .ok_or_else(|| Error::unsupported("the new layout does not fit into a file"))
     }
 
     /// Start and end of every part in the file, section headers included.

@@ -16,6 +16,8 @@ use object::elf;
 
 /// `ld.lld`'s maximum and common page size for AMD GPUs.
 const PAGE: u64 = 0x1000;
+/// The largest alignment that is replayed: the largest page size of any ELF target.
+const MAX_ALIGN: u64 = 0x1_0000;
 /// What the linker adds behind the sections that become read-only after relocation.
 const RELRO_PADDING: &str = ".relro_padding";
 
@@ -50,7 +52,8 @@ pub(crate) struct Extent {
 impl Layout {
     /// As the headers say.
     pub fn recorded(image: &Image<'_>) -> Layout {
-        let place = |s: &Section<'_>| Place { address: s.address(), offset: s.header.sh_offset.get(LE), size: s.size() };
+        let place =
+            |s: &Section<'_>| Place { address: s.address(), offset: s.header.sh_offset.get(LE), size: s.size() };
         Layout {
             sections: image.sections.iter().map(place).collect(),
             segments: image.segments.iter().map(extent).collect(),
@@ -97,14 +100,7 @@ impl Layout {
 
 /// Refuses sections and segments whose rules are not among those above.
 fn check_kinds(image: &Image<'_>) -> Result<()> {
-    let known = [
-        elf::PT_PHDR,
-        elf::PT_LOAD,
-        elf::PT_DYNAMIC,
-        elf::PT_GNU_RELRO,
-        elf::PT_GNU_STACK,
-        elf::PT_NOTE,
-    ];
+    let known = [elf::PT_PHDR, elf::PT_LOAD, elf::PT_DYNAMIC, elf::PT_GNU_RELRO, elf::PT_GNU_STACK, elf::PT_NOTE];
     if let Some(other) = image.segments.iter().map(|s| s.p_type.get(LE)).find(|kind| !known.contains(kind)) {
         return Err(Error::unsupported(format!("a program header of type {:#x} cannot be moved", other.0)));
     }
@@ -127,7 +123,7 @@ fn replay(image: &Image<'_>, resized: usize, size: u64) -> Result<Layout> {
     for (index, section) in image.sections.iter().enumerate().skip(resized + 1) {
         let place = &mut layout.sections[index];
         let align = section.header.sh_addralign.get(LE).max(1);
-        if !align.is_power_of_two() || align > 1 << 32 || dot > 1 << 62 || file_end > 1 << 62 {
+        if !align.is_power_of_two() || align > MAX_ALIGN || dot > 1 << 62 || file_end > 1 << 62 {
             return Err(too_large());
         }
         if section.is_allocated() {
@@ -168,8 +164,7 @@ fn replay(image: &Image<'_>, resized: usize, size: u64) -> Result<Layout> {
 fn begins_load(image: &Image<'_>, section: &Section<'_>) -> Option<u64> {
     let loads = image.segments.iter().filter(|segment| segment.p_type.get(LE) == elf::PT_LOAD);
     let starts = loads.filter(|segment| segment.p_vaddr.get(LE) == section.address());
-    // An empty section may end where the next segment starts only when it starts that segment itself.
-    starts.map(|segment| segment.p_align.get(LE).clamp(1, 1 << 32).next_power_of_two()).next()
+    starts.map(|segment| segment.p_align.get(LE).clamp(1, MAX_ALIGN).next_power_of_two()).next()
 }
 
 /// The smallest offset from `from` on that is congruent to `address`.
@@ -198,7 +193,8 @@ fn cover(image: &Image<'_>, places: &[Place], segment: &Segment) -> Result<Exten
         (new.address, new.offset) = (places[*first].address, places[*first].offset);
     }
     let size = |from: u64, to: u64| {
-        to.checked_sub(from).ok_or_else(|| Error::unsupported("the sections of a segment are not in the order of their addresses"))
+        to.checked_sub(from)
+            .ok_or_else(|| Error::unsupported("the sections of a segment are not in the order of their addresses"))
     };
     new.file_size = with_bytes.map_or(Ok(0), |index| size(new.offset, places[*index].offset + places[*index].size))?;
     new.memory_size = size(new.address, places[*last].address + places[*last].size)?;

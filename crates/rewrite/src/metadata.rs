@@ -97,12 +97,14 @@ fn entry(content: &[u8], kernel: &str) -> Result<usize> {
     let list = msgpack::value(content, 0, "amdhsa.kernels");
     let entries = list.and_then(|list| msgpack::items(content, list.start));
     let entries = entries.ok_or_else(|| Error::bad_input("`amdhsa.kernels` is damaged"))?;
-    let name = |at: usize, key: &str| msgpack::value(content, at, key).and_then(|range| msgpack::text(content, range.start));
+    let name =
+        |at: usize, key: &str| msgpack::value(content, at, key).and_then(|range| msgpack::text(content, range.start));
     let is_it = |range: &&Range<usize>| {
-        name(range.start, ".name") == Some(kernel) || name(range.start, ".symbol").and_then(|s| s.strip_suffix(".kd")) == Some(kernel)
+        name(range.start, ".name") == Some(kernel)
+            || name(range.start, ".symbol").and_then(|s| s.strip_suffix(".kd")) == Some(kernel)
     };
     let found = entries.iter().find(is_it);
-    found.map(|range| range.start).ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, format!("there is no kernel `{kernel}` in the metadata"))
-    })
+    found
+        .map(|range| range.start)
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no kernel `{kernel}` in the metadata")))
 }

@@ -10,9 +10,18 @@ use std::ops::Range;
 enum Head {
     /// Nothing inside that is looked at: these many bytes with the head.
     Leaf(usize),
-    Text { head: usize, len: usize },
-    List { head: usize, items: usize },
-    Map { head: usize, pairs: usize },
+    Text {
+        head: usize,
+        len: usize,
+    },
+    List {
+        head: usize,
+        items: usize,
+    },
+    Map {
+        head: usize,
+        pairs: usize,
+    },
 }
 
 /// Nesting beyond this is damage; metadata nests five deep.

@@ -108,9 +108,12 @@ fn follow(code: &Code<'_>, base: usize) -> Result<Vec<Computed>> {
                     (Half::Low, _, _) if live.low && live.carry.is_none() => live.carry = Some(index),
                     (Half::High, operand, negative) if live.high => {
                         let low = live.carry.take().ok_or_else(|| refuse(index))?;
-                        let (_, low_operand, low_negative) =
-                            salu::addition(code.listing.mnemonic(&instructions[low]), code.bytes_of(&instructions[low]), pair)
-                                .ok_or_else(|| refuse(low))?;
+                        let (_, low_operand, low_negative) = salu::addition(
+                            code.listing.mnemonic(&instructions[low]),
+                            code.bytes_of(&instructions[low]),
+                            pair,
+                        )
+                        .ok_or_else(|| refuse(low))?;
                         if negative != low_negative {
                             return Err(refuse(index));
                         }

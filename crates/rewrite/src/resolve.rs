@@ -16,7 +16,9 @@ use llvm::Instruction;
 /// address in a way that is not understood.
 pub(crate) fn resolve(code: &Code<'_>, moves: &Moves<'_, '_>, edit: &mut CodeEdit) -> Result<()> {
     for instruction in code.instructions() {
-        if let Some(target) = branch::target(code.listing.mnemonic(instruction), instruction, code.bytes_of(instruction)) {
+        if let Some(target) =
+            branch::target(code.listing.mnemonic(instruction), instruction, code.bytes_of(instruction))
+        {
             branch(code, edit, instruction, target)?;
         }
     }
@@ -29,11 +31,16 @@ pub(crate) fn resolve(code: &Code<'_>, moves: &Moves<'_, '_>, edit: &mut CodeEdi
         }
         let base = &code.instructions()[computed.base];
         let (Some(new_base), true) = (kept[0], kept.iter().all(Option::is_some)) else {
-            let message = format!("the edit takes a part of the address computation that starts with {}", code.describe(base));
+            let message =
+                format!("the edit takes a part of the address computation that starts with {}", code.describe(base));
             return Err(Error::unsupported(message));
         };
         let target = moves.address(computed.target).ok_or_else(|| {
-            Error::unsupported(format!("{} leads to {:#x}, which is in no section", code.describe(base), computed.target))
+            Error::unsupported(format!(
+                "{} leads to {:#x}, which is in no section",
+                code.describe(base),
+                computed.target
+            ))
         })?;
         let text = moves.layout.sections[code.section].address;
         let value = target.wrapping_sub(text + new_base + u64::from(base.len));

@@ -93,7 +93,9 @@ impl Operand {
                 put(bytes, at, &[code as u8])
             }
             Held::Literal32 => i32::try_from(value).is_ok_and(|value| put(bytes, 4, &value.to_le_bytes())),
-            Held::Literal31 => value >= 0 && i32::try_from(value).is_ok_and(|value| put(bytes, 4, &value.to_le_bytes())),
+            Held::Literal31 => {
+                value >= 0 && i32::try_from(value).is_ok_and(|value| put(bytes, 4, &value.to_le_bytes()))
+            }
             Held::Literal64 => put(bytes, 4, &value.to_le_bytes()),
         }
     }
@@ -137,9 +139,28 @@ pub(crate) fn ends_path(mnemonic: &str) -> bool {
 
 /// Scalar instructions whose first operand is read, or is written only in part or only sometimes.
 const FIRST_IS_READ: [&str; 22] = [
-    "s_cmp", "s_bitcmp", "s_bitset", "s_cmov", "s_cmovk", "s_addk", "s_mulk", "s_setpc", "s_set_pc", "s_rfe", "s_store",
-    "s_buffer_store", "s_scratch_store", "s_atomic", "s_buffer_atomic", "s_atc", "s_prefetch", "s_buffer_prefetch",
-    "s_setreg", "s_set_gpr", "s_movrel", "s_cbranch",
+    "s_cmp",
+    "s_bitcmp",
+    "s_bitset",
+    "s_cmov",
+    "s_cmovk",
+    "s_addk",
+    "s_mulk",
+    "s_setpc",
+    "s_set_pc",
+    "s_rfe",
+    "s_store",
+    "s_buffer_store",
+    "s_scratch_store",
+    "s_atomic",
+    "s_buffer_atomic",
+    "s_atc",
+    "s_prefetch",
+    "s_buffer_prefetch",
+    "s_setreg",
+    "s_set_gpr",
+    "s_movrel",
+    "s_cbranch",
 ];
 
 /// How `text` uses the registers `pair` and `pair + 1`. Unknown instructions read all that they name.
@@ -148,9 +169,20 @@ pub(crate) fn uses(text: &str, pair: u8) -> Uses {
     let first_is_written = (mnemonic.starts_with("s_") && !FIRST_IS_READ.iter().any(|name| mnemonic.starts_with(name)))
         || mnemonic.starts_with("v_");
     // A carry or a comparison that goes to SGPRs beside the result.
-    let second_is_written = ["v_add_co", "v_sub_co", "v_subrev_co", "v_addc_co", "v_subb_co", "v_subbrev_co", "v_div_scale", "v_mad_u64", "v_mad_i64", "v_mad_co"]
-        .iter()
-        .any(|name| mnemonic.starts_with(name));
+    let second_is_written = [
+        "v_add_co",
+        "v_sub_co",
+        "v_subrev_co",
+        "v_addc_co",
+        "v_subb_co",
+        "v_subbrev_co",
+        "v_div_scale",
+        "v_mad_u64",
+        "v_mad_i64",
+        "v_mad_co",
+    ]
+    .iter()
+    .any(|name| mnemonic.starts_with(name));
     let mut uses = Uses::default();
     for (index, operand) in operands.split(", ").enumerate() {
         for named in registers(operand) {
@@ -194,7 +226,10 @@ mod tests {
         assert_eq!(uses("s_prefetch_inst s[4:5], 0x0, s6, 0", 4), both_read);
         assert_eq!(uses("s_cmp_eq_u64 s[4:5], 0", 4), both_read);
         assert_eq!(uses("global_load_dword v0, v3, s[4:5]", 4), both_read);
-        assert_eq!(uses("s_load_dwordx8 s[0:7], s[8:9], 0x0", 4), Uses { low_written: true, high_written: true, ..Uses::default() });
+        assert_eq!(
+            uses("s_load_dwordx8 s[0:7], s[8:9], 0x0", 4),
+            Uses { low_written: true, high_written: true, ..Uses::default() }
+        );
         assert_eq!(uses("s_mov_b32 s40, s14", 4), Uses::default());
     }
 

@@ -31,7 +31,12 @@ pub fn replace(container: &[u8], member_path: &str, new_object: &[u8]) -> Result
     };
     let (was, is) = (CodeObject::parse(&old_member.bytes)?, CodeObject::parse(new_object)?);
     if !was.target.same_as(&is.target) {
-        let message = format!("the new code object is for {}, `{}` is for {}", is.target.short(), old_member.path, was.target.short());
+        let message = format!(
+            "the new code object is for {}, `{}` is for {}",
+            is.target.short(),
+            old_member.path,
+            was.target.short()
+        );
         return Err(Error::bad_input(message));
     }
     let new = replace_unchecked(container, &old_member.path, new_object)?;
@@ -192,8 +197,10 @@ fn set_number(bytes: &mut [u8], at: usize, size: usize, value: usize) -> Result<
 
 /// Makes sure that only the member at `path` changed.
 fn check(old: &[u8], new: &[u8], path: &str, object: &[u8]) -> Result<()> {
-    let failed = |what: String| Error::new(ErrorKind::CheckFailed, format!("the rewritten container is damaged: {what}"));
-    let (was, is) = (container::select(old, "")?, container::select(new, "").map_err(|error| failed(error.to_string()))?);
+    let failed =
+        |what: String| Error::new(ErrorKind::CheckFailed, format!("the rewritten container is damaged: {what}"));
+    let (was, is) =
+        (container::select(old, "")?, container::select(new, "").map_err(|error| failed(error.to_string()))?);
     if was.len() != is.len() {
         return Err(failed(format!("it holds {} code objects instead of {}", is.len(), was.len())));
     }

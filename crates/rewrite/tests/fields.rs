@@ -72,8 +72,10 @@ fn a_note_that_outgrows_its_padding_moves_what_is_behind_it() {
     for (name, bytes) in support::objects() {
         let object = CodeObject::parse(&bytes).expect("a code object");
         let Some(kernel) = object.kernels.first().filter(|kernel| !kernel.name.is_empty()) else { continue };
-        let counts: Vec<(&str, u64)> =
-            [".vgpr_count", ".sgpr_count", ".kernarg_segment_size"].into_iter().map(|key| (key, 0x1_0000_0000)).collect();
+        let counts: Vec<(&str, u64)> = [".vgpr_count", ".sgpr_count", ".kernarg_segment_size"]
+            .into_iter()
+            .map(|key| (key, 0x1_0000_0000))
+            .collect();
         let grown = match metadata::set_counts(&llvm, &bytes, &kernel.name, &counts) {
             Ok(grown) => grown.code_object,
             Err(error) if error.kind == ErrorKind::Unsupported => {

@@ -62,7 +62,9 @@ fn grown_objects_pass_their_check_and_equal_a_relink() {
     let only = std::env::var("ONLY").unwrap_or_default();
     for (name, bytes) in objects.iter().filter(|o| o.0.contains(&only)) {
         match change::apply(&toolchain, bytes, &[]) {
-            Ok(same) => assert!(same.warnings.iter().any(|w| w.contains(".debug_")) || same.code_object == *bytes, "{name}"),
+            Ok(same) => {
+                assert!(same.warnings.iter().any(|w| w.contains(".debug_")) || same.code_object == *bytes, "{name}")
+            }
             Err(error) if error.kind == ErrorKind::Unsupported => {
                 eprintln!("{name}: refused: {error}");
                 refused.push(name);
@@ -75,7 +77,10 @@ fn grown_objects_pass_their_check_and_equal_a_relink() {
         let applies = own.as_ref().is_ok_and(|own| loadable(own) == loadable(bytes));
         relinkable += usize::from(applies);
         if !applies {
-            eprintln!("{name}: a relink is not the original: {}", own.map_or_else(|e| e, |own| difference(bytes, &own)));
+            eprintln!(
+                "{name}: a relink is not the original: {}",
+                own.map_or_else(|e| e, |own| difference(bytes, &own))
+            );
         }
         for size in SIZES {
             for at in &places {

@@ -67,7 +67,8 @@ fn compressed_bundles_are_unbundled_by_clang() {
         let old = support::bytes(&format!("fatbin/{name}.hipfb"));
         for (path, object) in members(&old) {
             let new_object = grown(&llvm, &object, 4096);
-            let new = splice::replace(&old, &path, &new_object).unwrap_or_else(|error| panic!("{name}!{path}: {error}"));
+            let new =
+                splice::replace(&old, &path, &new_object).unwrap_or_else(|error| panic!("{name}!{path}: {error}"));
             assert_eq!(new[..8], old[..8], "magic, version and method");
             std::fs::write(folder.path().join("in"), new).expect("written");
             let target = format!("-targets=hipv4-amdgcn-amd-amdhsa--{path}");
@@ -171,7 +172,8 @@ fn a_damaged_container_is_an_error_and_no_panic() {
     let mut random = support::Random(7);
     for name in ["multi_plain.hipfb", "multi_ccob.hipfb", "offload_packager.bin", "host_fatbin.so"] {
         let intact = support::bytes(&format!("fatbin/{name}"));
-        let path = members(&intact).into_iter().map(|(path, _)| path).find(|path| path.contains("gfx942")).expect("gfx942");
+        let path =
+            members(&intact).into_iter().map(|(path, _)| path).find(|path| path.contains("gfx942")).expect("gfx942");
         for _ in 0..300 {
             let mut damaged = intact.clone();
             for _ in 0..=random.below(3) {

@@ -47,7 +47,9 @@ pub(super) fn put(archive: &[u8], range: Range<usize>, new: &[u8]) -> Result<Vec
             b"/" => 4,
             b"/SYM64/" => 8,
             name if name.starts_with(b"__.SYMDEF") => {
-                return Err(Error::unsupported("an archive with a BSD symbol table is not written here; run ranlib of GNU or LLVM on it"));
+                return Err(Error::unsupported(
+                    "an archive with a BSD symbol table is not written here; run ranlib of GNU or LLVM on it",
+                ));
             }
             _ => continue,
         };
@@ -74,7 +76,8 @@ fn members(archive: &[u8]) -> Result<Vec<Member<'_>>> {
         let size = decimal(&header[SIZE])?;
         let start = at + HEADER;
         let end = start.checked_add(size).filter(|end| *end <= archive.len());
-        let end = end.ok_or_else(|| Error::bad_input(format!("the archive member at {at:#x} runs past the archive")))?;
+        let end =
+            end.ok_or_else(|| Error::bad_input(format!("the archive member at {at:#x} runs past the archive")))?;
         members.push(Member { header: at, name: header[..16].trim_ascii_end(), content: start..end });
         at = padded(end);
     }
@@ -99,7 +102,8 @@ fn symbol_table(
 ) -> Result<Vec<(usize, Vec<u8>)>> {
     let bytes = &archive[table.content.clone()];
     let read = |at: usize| {
-        let field = bytes.get(at..at + width).ok_or_else(|| Error::bad_input("the archive's symbol table is cut short"))?;
+        let field =
+            bytes.get(at..at + width).ok_or_else(|| Error::bad_input("the archive's symbol table is cut short"))?;
         Ok::<usize, Error>(field.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte)) as usize)
     };
     let mut written = Vec::new();

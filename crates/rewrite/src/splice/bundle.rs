@@ -20,7 +20,9 @@ pub(super) fn starts(region: &[u8]) -> Vec<usize> {
     let mut at = 0;
     while let Some(rest) = region.get(at..).filter(|rest| !rest.is_empty()) {
         let size = match container::sniff(rest) {
-            Some(Kind::Bundle) => rows(rest).ok().map(|(rows, end)| rows.iter().fold(end, |end, row| end.max(row.offset.saturating_add(row.size)))),
+            Some(Kind::Bundle) => rows(rest)
+                .ok()
+                .map(|(rows, end)| rows.iter().fold(end, |end, row| end.max(row.offset.saturating_add(row.size)))),
             Some(Kind::CompressedBundle) => ccob::stored_size(rest),
             _ => {
                 at += next_content(rest);
@@ -42,7 +44,8 @@ fn rows(bundle: &[u8]) -> Result<(Vec<Row>, usize)> {
         rows.push(Row { at, offset: number(bundle, at, 8)?, size: number(bundle, at + 8, 8)? });
         let id_size = number(bundle, at + 16, 8)?;
         let id = at.checked_add(24).and_then(|start| start.checked_add(id_size));
-        at = id.filter(|end| *end <= bundle.len()).ok_or_else(|| Error::bad_input("a bundle ends inside its header"))?;
+        at =
+            id.filter(|end| *end <= bundle.len()).ok_or_else(|| Error::bad_input("a bundle ends inside its header"))?;
     }
     Ok((rows, at))
 }
@@ -51,14 +54,17 @@ fn rows(bundle: &[u8]) -> Result<(Vec<Row>, usize)> {
 /// bundle's alignment.
 pub(super) fn put(slot: &[u8], range: Range<usize>, new: &[u8]) -> Result<Vec<u8>> {
     let (rows, header_end) = rows(slot)?;
-    let is_around = |row: &&Row| row.size != 0 && row.offset <= range.start && range.end <= row.offset.saturating_add(row.size);
+    let is_around =
+        |row: &&Row| row.size != 0 && row.offset <= range.start && range.end <= row.offset.saturating_add(row.size);
     let mut around = rows.iter().filter(is_around);
     let entry = around.next().ok_or_else(|| Error::bad_input("the member is in no entry of its bundle"))?;
     if around.next().is_some() {
         return Err(Error::unsupported("two entries of the bundle share this code object"));
     }
     let end = entry.offset + entry.size;
-    let overlaps = |row: &Row| row.size != 0 && row.at != entry.at && row.offset < end && entry.offset < row.offset.saturating_add(row.size);
+    let overlaps = |row: &Row| {
+        row.size != 0 && row.at != entry.at && row.offset < end && entry.offset < row.offset.saturating_add(row.size)
+    };
     if rows.iter().any(overlaps) {
         return Err(Error::unsupported("entries of the bundle overlap"));
     }

@@ -24,7 +24,9 @@ pub(super) fn put(host: &[u8], range: Range<usize>, new: &[u8]) -> Result<Vec<u8
         let inside = range.start - start..range.end - start;
         let changed = match name {
             b".hip_fatbin" => Row::bundles(region).put_in_place(inside, new, "the bundle in .hip_fatbin")?,
-            b".llvm.offloading" => Row::packages(region)?.put_in_place(inside, new, "the package in .llvm.offloading")?,
+            b".llvm.offloading" => {
+                Row::packages(region)?.put_in_place(inside, new, "the package in .llvm.offloading")?
+            }
             _ => continue,
         };
         let mut written = host.to_vec();

@@ -36,11 +36,17 @@ pub(super) fn put(slot: &[u8], range: Range<usize>, new: &[u8]) -> Result<Vec<u8
         let at = at.ok_or_else(|| Error::bad_input("an offload package is damaged"))?;
         images.push((at, number(package, at + 24, 8)?, number(package, at + 32, 8)?));
     }
-    let is_around = |(_, offset, size): &&(usize, usize, usize)| *offset <= range.start && range.end <= offset.saturating_add(*size);
-    let (at, offset, old_size) = *images.iter().find(is_around).ok_or_else(|| Error::bad_input("the member is in no image of its package"))?;
+    let is_around = |(_, offset, size): &&(usize, usize, usize)| {
+        *offset <= range.start && range.end <= offset.saturating_add(*size)
+    };
+    let (at, offset, old_size) =
+        *images.iter().find(is_around).ok_or_else(|| Error::bad_input("the member is in no image of its package"))?;
     let end = offset + old_size;
     let tables_behind = images.iter().any(|(entry, ..)| *entry >= end)
-        || images.iter().map(|(entry, ..)| number(package, entry + 8, 8)).any(|strings| strings.is_ok_and(|strings| strings >= end));
+        || images
+            .iter()
+            .map(|(entry, ..)| number(package, entry + 8, 8))
+            .any(|strings| strings.is_ok_and(|strings| strings >= end));
     if tables_behind {
         return Err(Error::unsupported("the tables of the offload package are behind its images"));
     }
@@ -53,7 +59,9 @@ pub(super) fn put(slot: &[u8], range: Range<usize>, new: &[u8]) -> Result<Vec<u8
     written.extend(&package[rest..]);
     set_number(&mut written, at + 32, 8, content.len())?;
     for (entry, later, _) in images.iter().filter(|(_, later, size)| *later >= end && *size != 0) {
-        let later = later.checked_sub(rest).ok_or_else(|| Error::unsupported("the images of the offload package are not aligned"))?;
+        let later = later
+            .checked_sub(rest)
+            .ok_or_else(|| Error::unsupported("the images of the offload package are not aligned"))?;
         set_number(&mut written, entry + 24, 8, later + moved)?;
     }
     let size = written.len();

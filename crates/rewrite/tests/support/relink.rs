@@ -39,17 +39,25 @@ pub fn relink(toolchain: &Toolchain, bytes: &[u8], insertions: &Insertions) -> R
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     std::fs::write(folder.path().join("in.s"), source).map_err(|e| e.to_string())?;
     let run = |tool: &str, arguments: &[&str]| {
-        let output = Command::new(tool).args(arguments).current_dir(folder.path()).output().map_err(|e| format!("{tool}: {e}"))?;
+        let output = Command::new(tool)
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .map_err(|e| format!("{tool}: {e}"))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() { Ok(()) } else { Err(format!("{tool}: {said}")) }
     };
     let (id, processor) = (object.target.short(), target.processor());
-    let features: Vec<String> = id.split(':').skip(1).map(|f| format!("{}{}", &f[f.len() - 1..], &f[..f.len() - 1])).collect();
+    let features: Vec<String> =
+        id.split(':').skip(1).map(|f| format!("{}{}", &f[f.len() - 1..], &f[..f.len() - 1])).collect();
     let (mcpu, mattr) = (format!("-mcpu={processor}"), format!("-mattr={}", features.join(",")));
     run("llvm-mc-22", &["-triple=amdgcn-amd-amdhsa", &mcpu, &mattr, "-filetype=obj", "in.s", "-o", "in.o"])?;
     run("ld.lld-22", &["-shared", "in.o", "-o", "out.co"])?;
     std::fs::read(folder.path().join("out.co")).map_err(|e| e.to_string())
 }
+
+/// Offset and size of a constant, the base that it counts from, and the target.
+type Constant = (u64, u64, u64, u64);
 
 struct Source<'a> {
     bytes: &'a [u8],
@@ -63,7 +71,18 @@ struct Source<'a> {
 impl<'a> Source<'a> {
     fn new(toolchain: &Toolchain, target: &Target, bytes: &'a [u8], object: &'a CodeObject) -> Result<Self, String> {
         let text = object.sections.iter().position(|s| s.name == ".text").ok_or("no .text")?;
-        let known = [".note", ".rodata", ".text", ".dynsym", ".gnu.hash", ".hash", ".dynstr", ".dynamic", ".relro_padding", ".bss"];
+        let known = [
+            ".note",
+            ".rodata",
+            ".text",
+            ".dynsym",
+            ".gnu.hash",
+            ".hash",
+            ".dynstr",
+            ".dynamic",
+            ".relro_padding",
+            ".bss",
+        ];
         if let Some(other) = object.sections.iter().find(|s| s.is_allocated() && !known.contains(&&*s.name)) {
             return Err(format!("section {}", other.name));
         }
@@ -74,7 +93,8 @@ impl<'a> Source<'a> {
         let mut symbols = Vec::new();
         for (index, section) in sections.iter().enumerate() {
             if section.sh_type(LE) == elf::SHT_SYMTAB {
-                let table = sections.symbol_table_by_index(LE, bytes, SectionIndex(index)).map_err(|e| e.to_string())?;
+                let table =
+                    sections.symbol_table_by_index(LE, bytes, SectionIndex(index)).map_err(|e| e.to_string())?;
                 for symbol in table.iter().filter(|symbol| symbol.st_bind() != elf::STB_LOCAL) {
                     let name = table.symbol_name(LE, symbol).map_err(|e| e.to_string())?;
                     symbols.push((String::from_utf8_lossy(name).into_owned(), *symbol));
@@ -89,12 +109,13 @@ impl<'a> Source<'a> {
     }
 
     /// Where each PC-relative computation adds: instruction offset to `(offset of the constant, bytes, base, target)`.
-    fn computations(&self) -> Result<BTreeMap<u64, (u64, u64, u64, u64)>, String> {
+    fn computations(&self) -> Result<BTreeMap<u64, Constant>, String> {
         let mut found = BTreeMap::new();
         let instructions = self.listing.instructions();
         for (index, base) in instructions.iter().enumerate() {
             let mnemonic = self.listing.mnemonic(base);
-            let word = |at: u64| u32::from_le_bytes(self.code[at as usize..at as usize + 4].try_into().expect("4 bytes"));
+            let word =
+                |at: u64| u32::from_le_bytes(self.code[at as usize..at as usize + 4].try_into().expect("4 bytes"));
             let pc = u64::from(base.offset) + 4;
             let is_extension = |next: &llvm::Instruction| self.listing.mnemonic(next) == "s_sext_i32_i16";
             let skipped = usize::from(instructions.get(index + 1).is_some_and(is_extension));
@@ -149,8 +170,18 @@ impl<'a> Source<'a> {
     }
 
     fn declare(&self, s: &mut String, at: u64, section: usize) {
-        for (name, symbol) in self.symbols.iter().filter(|(_, y)| usize::from(y.st_shndx.get(LE).0) == section && y.st_value.get(LE) == at) {
-            let kind = if symbol.st_type() == elf::STT_OBJECT { "object" } else if symbol.st_type() == elf::STT_FUNC { "function" } else { "notype" };
+        for (name, symbol) in self
+            .symbols
+            .iter()
+            .filter(|(_, y)| usize::from(y.st_shndx.get(LE).0) == section && y.st_value.get(LE) == at)
+        {
+            let kind = if symbol.st_type() == elf::STT_OBJECT {
+                "object"
+            } else if symbol.st_type() == elf::STT_FUNC {
+                "function"
+            } else {
+                "notype"
+            };
             let visibility = match symbol.st_visibility() {
                 elf::STV_PROTECTED => format!(".protected \"{name}\"\n"),
                 elf::STV_HIDDEN => format!(".hidden \"{name}\"\n"),
@@ -159,7 +190,11 @@ impl<'a> Source<'a> {
             _ = writeln!(s, "{visibility}.type \"{name}\",@{kind}\n\"{name}\":");
             let size = symbol.st_size.get(LE);
             if size != 0 {
-                let size = if section == self.text { format!(".Lend{:x}-\"{name}\"", at - self.address() + size) } else { size.to_string() };
+                let size = if section == self.text {
+                    format!(".Lend{:x}-\"{name}\"", at - self.address() + size)
+                } else {
+                    size.to_string()
+                };
                 _ = writeln!(s, ".size \"{name}\", {size}");
             }
         }
@@ -202,15 +237,21 @@ impl<'a> Source<'a> {
         }
         labels.extend(computations.values().flat_map(|(_, _, base, target)| [*base, *target]));
         let in_text = |y: &&(String, Sym64<LittleEndian>)| usize::from(y.1.st_shndx.get(LE).0) == self.text;
-        let starts: BTreeSet<u64> = self.symbols.iter().filter(in_text).map(|(_, y)| y.st_value.get(LE) - self.address()).collect();
+        let starts: BTreeSet<u64> =
+            self.symbols.iter().filter(in_text).map(|(_, y)| y.st_value.get(LE) - self.address()).collect();
         let ends: BTreeSet<u64> = self
             .symbols
             .iter()
             .filter(in_text)
             .map(|(_, y)| y.st_value.get(LE) - self.address() + y.st_size.get(LE))
             .collect();
-        let kernels: BTreeSet<u64> =
-            self.object.kernels.iter().filter_map(|k| k.code.as_ref().ok()).map(|c| c.address - self.address()).collect();
+        let kernels: BTreeSet<u64> = self
+            .object
+            .kernels
+            .iter()
+            .filter_map(|k| k.code.as_ref().ok())
+            .map(|c| c.address - self.address())
+            .collect();
         let mut fills = BTreeSet::new();
         for kernel in kernels.iter().filter(|at| **at != 0) {
             let mut at = *kernel;
@@ -230,7 +271,11 @@ impl<'a> Source<'a> {
             }
             let bytes = &self.code[at as usize..at as usize + usize::from(instruction.len)];
             if let Some(target) = self.branch(instruction).filter(|target| *target <= self.code.len() as u64) {
-                _ = writeln!(s, "1: .short (.L{target:x}-1b-4)/4\n.short {:#x}", u16::from_le_bytes([bytes[2], bytes[3]]));
+                _ = writeln!(
+                    s,
+                    "1: .short (.L{target:x}-1b-4)/4\n.short {:#x}",
+                    u16::from_le_bytes([bytes[2], bytes[3]])
+                );
                 raw(s, &bytes[4..]);
             } else if let Some((constant, size, base, target)) = computations.get(&at) {
                 raw(s, &bytes[..(constant - at) as usize]);
@@ -247,7 +292,15 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    fn place(&self, s: &mut String, at: u64, labels: &BTreeSet<u64>, starts: &BTreeSet<u64>, ends: &BTreeSet<u64>, kernels: &BTreeSet<u64>) {
+    fn place(
+        &self,
+        s: &mut String,
+        at: u64,
+        labels: &BTreeSet<u64>,
+        starts: &BTreeSet<u64>,
+        ends: &BTreeSet<u64>,
+        kernels: &BTreeSet<u64>,
+    ) {
         if ends.contains(&at) {
             _ = writeln!(s, ".Lend{at:x}:");
         }
@@ -264,7 +317,8 @@ impl<'a> Source<'a> {
 
     fn branch(&self, instruction: &llvm::Instruction) -> Option<u64> {
         let mnemonic = self.listing.mnemonic(instruction);
-        let is_branch = ["s_branch", "s_cbranch_", "s_call_", "s_subvector_loop"].iter().any(|name| mnemonic.starts_with(name));
+        let is_branch =
+            ["s_branch", "s_cbranch_", "s_call_", "s_subvector_loop"].iter().any(|name| mnemonic.starts_with(name));
         let at = instruction.offset as usize;
         let words = i16::from_le_bytes(self.code[at..at + 2].try_into().ok()?);
         is_branch.then(|| (at as u64 + 4).wrapping_add_signed(i64::from(words) * 4))
