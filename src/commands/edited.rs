@@ -104,8 +104,8 @@ pub fn shown(message: &Message, text: Option<(&Path, &str)>) -> String {
 /// The exit code that belongs to an error.
 pub fn exit_of(error: &Error) -> ExitCode {
     ExitCode::from(match error.kind {
-        ErrorKind::Larger => 1,
-        ErrorKind::Input => 2,
+        ErrorKind::Larger | ErrorKind::NoRoom => 1,
+        ErrorKind::Input | ErrorKind::Unsupported | ErrorKind::NotFound | ErrorKind::CheckFailed => 2,
         ErrorKind::Unavailable => 3,
     })
 }

@@ -11,9 +11,9 @@ use llvm::Toolchain;
 
 use crate::assemble::{self, Assembled, Pins, Section};
 use crate::code::Code;
-use crate::edit::{CodeEdit, OffsetMap};
 use crate::error::{Error, ErrorKind, Message, Result};
 use crate::facts::edits;
+use crate::kept::Kept;
 use crate::object::{CodeSection, Object, Span};
 use crate::source::Source;
 
@@ -150,23 +150,6 @@ impl<'a> Plan<'a> {
         Ok(Patched { bytes, padding, notes })
     }
 
-    /// The new code of each section, entries where the text puts them.
-    ///
-    /// # Errors
-    /// As [`Code::decode_bytes`].
-    pub fn edits(&self) -> Result<Vec<CodeEdit>> {
-        let edit = |plan: &SectionPlan<'_>| {
-            let new = &self.assembled.sections[plan.at];
-            let old = Code::decode(self.toolchain, self.object, plan.section)?;
-            let section = plan.new_section(new);
-            let target = &self.object.target;
-            let new = Code::decode_bytes(self.toolchain, target, &section, &new.bytes, named(&new.labels))?;
-            let map = OffsetMap::between(&old, &new);
-            Ok(CodeEdit { section: plan.section.index, new_code: new.bytes.to_vec(), map })
-        };
-        self.sections.iter().map(edit).collect()
-    }
-
     /// Assembled again with every entry where the reference has it.
     fn padded(&self) -> Result<Assembled> {
         let mut pins = Pins { lines: self.second_entries.in_place.clone(), ..Pins::default() };
@@ -187,7 +170,7 @@ impl<'a> Plan<'a> {
             let (old, section) = (Code::decode(self.toolchain, self.object, plan.section)?, plan.new_section(new));
             let target = &self.object.target;
             let new = Code::decode_bytes(self.toolchain, target, &section, &new.bytes, named(&new.labels))?;
-            if OffsetMap::between(&old, &new).pairs().iter().any(|(old, new)| old != new) {
+            if Kept::between(&old, &new).pairs().iter().any(|(old, new)| old != new) {
                 let message = match lines.len() {
                     1 => "this branch has its distance as a number, which the edit does not adjust".to_owned(),
                     count => {
