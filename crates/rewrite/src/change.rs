@@ -43,6 +43,58 @@ pub fn exchange(decoder: &dyn Decoder, code_object: &[u8], edit: CodeEdit) -> Re
     finish(decoder, code_object, &code, edit)
 }
 
+/// As [`exchange`], and then kernels and second entries are put where they have to be by means of the filler before them.
+///
+/// # Errors
+/// As [`exchange`].
+pub fn exchange_fitted(decoder: &dyn Decoder, code_object: &[u8], edit: CodeEdit) -> Result<Grown> {
+    let object = CodeObject::parse(code_object)?;
+    let code = Code::read(decoder, code_object, &object)?;
+    let edits = edit.map.edits(&edit.new_code);
+    let filler = entries::fit(&code, &edits)?;
+    let filler: Vec<Edit> = filler.into_iter().filter(|edit| !edits.contains(edit)).collect();
+    if filler.is_empty() {
+        return exchange(decoder, code_object, edit);
+    }
+    // In the code as the edit leaves it.
+    let filler: Vec<Edit> = filler.into_iter().map(|filler| behind(&edit.map, filler)).collect();
+    let filler = edit::splice(edit.section, &edit.new_code, &filler)?;
+    entries::check(&code, &edit.map.then(&filler.map)?)?;
+    let first = exchange_unchecked(decoder, code_object, &code, edit)?;
+    let object = CodeObject::parse(&first.code_object)?;
+    let code = Code::read(decoder, &first.code_object, &object)?;
+    let filler = CodeEdit { new_code: with_kept(&filler, code.bytes), ..filler };
+    let mut grown = exchange_unchecked(decoder, &first.code_object, &code, filler)?;
+    grown.warnings = [first.warnings, grown.warnings].concat();
+    Ok(grown)
+}
+
+/// An edit of filler, which `map` keeps, in the code that `map` leads to.
+fn behind(map: &OffsetMap, filler: Edit) -> Edit {
+    let size = filler.old.end - filler.old.start;
+    let start = match map.kept(filler.old.start).filter(|_| size != 0) {
+        Some(start) => start,
+        None => filler
+            .old
+            .start
+            .checked_sub(1)
+            .and_then(|last| map.kept(last))
+            .map_or(map.place(filler.old.start), |last| last + 1),
+    };
+    Edit { old: start..start + size, ..filler }
+}
+
+/// The new code of `edit` with what it keeps taken from `code`.
+fn with_kept(edit: &CodeEdit, code: &[u8]) -> Vec<u8> {
+    let mut new_code = edit.new_code.clone();
+    for (old, byte) in code.iter().enumerate() {
+        if let Some(place) = edit.map.kept(old as u64).and_then(|at| new_code.get_mut(at as usize)) {
+            *place = *byte;
+        }
+    }
+    new_code
+}
+
 /// Whether edits are in order and of whole instructions.
 fn check_edits(code: &Code<'_>, edits: &[Edit]) -> Result<()> {
     let is_boundary = |at: u64| at == code.bytes.len() as u64 || code.index_at(at).is_some();
@@ -75,8 +127,13 @@ pub(crate) fn resize_data(decoder: &dyn Decoder, code_object: &[u8], edit: &Code
     Ok(grown)
 }
 
-fn finish(decoder: &dyn Decoder, code_object: &[u8], code: &Code<'_>, mut edit: CodeEdit) -> Result<Grown> {
+fn finish(decoder: &dyn Decoder, code_object: &[u8], code: &Code<'_>, edit: CodeEdit) -> Result<Grown> {
     entries::check(code, &edit.map)?;
+    exchange_unchecked(decoder, code_object, code, edit)
+}
+
+/// Without a look at where kernels start.
+fn exchange_unchecked(decoder: &dyn Decoder, code_object: &[u8], code: &Code<'_>, mut edit: CodeEdit) -> Result<Grown> {
     let image = Image::parse(code_object)?;
     let map = edit.map.clone();
     let moves = Moves::new(&image, edit.section, &map)?;

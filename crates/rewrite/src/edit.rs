@@ -122,6 +122,49 @@ impl OffsetMap {
         Ok(self)
     }
 
+    /// This map and then `next`, which starts at this one's new code.
+    ///
+    /// # Errors
+    /// `Input` when it does not.
+    pub(crate) fn then(&self, next: &OffsetMap) -> Result<OffsetMap> {
+        if next.old_len != self.new_len {
+            return Err(Error::input("the second edit is not one of the first one's code"));
+        }
+        let mut kept = Vec::new();
+        for run in &self.runs {
+            for other in next.runs.iter().filter(|other| other.old < run.new_end() && run.new < other.old_end()) {
+                let (start, end) = (run.new.max(other.old), run.new_end().min(other.old_end()));
+                kept.push((run.old + (start - run.new), other.new + (start - other.old), end - start));
+            }
+        }
+        let mut map = OffsetMap::new(self.old_len, next.new_len, kept)?;
+        let places = self.labels.keys().copied().chain(self.runs.iter().flat_map(|run| {
+            // Labels of the second edit at places that the first one moved there.
+            let inside = next.labels.keys().filter(|at| (run.new..run.new_end()).contains(at));
+            inside.map(|at| run.old + (at - run.new))
+        }));
+        for old in places.collect::<Vec<_>>() {
+            map = map.with_label(old, next.place(self.place(old)))?;
+        }
+        Ok(map)
+    }
+
+    /// What went and what came instead, as edits; `new_code` is the code that this map leads to.
+    pub(crate) fn edits(&self, new_code: &[u8]) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        let (mut old_at, mut new_at) = (0, 0);
+        let end = Run { old: self.old_len, new: self.new_len, len: 0 };
+        for run in self.runs.iter().chain([&end]) {
+            if old_at < run.old || new_at < run.new {
+                let labels = if self.place(old_at) == new_at { Labels::Before } else { Labels::Behind };
+                let new = new_code.get(new_at as usize..run.new as usize).unwrap_or_default().to_vec();
+                edits.push(Edit { old: old_at..run.old, new, labels });
+            }
+            (old_at, new_at) = (run.old_end(), run.new_end());
+        }
+        edits
+    }
+
     fn check_between(&self, old: u64, new: u64) -> Result<()> {
         let before = self
             .runs
@@ -250,6 +293,21 @@ mod tests {
     fn an_insertion_behind_a_replacement_keeps_labels_between_the_two() {
         let map = map(&[edit(4..8, 12, Labels::Before), edit(8..8, 4, Labels::Before)]);
         assert_eq!((map.place(4), map.place(8), map.kept(8)), (4, 16, Some(20)));
+    }
+
+    #[test]
+    fn a_map_says_which_edits_made_it_and_two_can_follow_each_other() {
+        for labels in [Labels::Before, Labels::Behind] {
+            let edits = [edit(0..0, 4, labels), edit(4..8, 12, Labels::Before), edit(12..12, 4, labels)];
+            let first = splice(1, &[0; 16], &edits).expect("valid edits");
+            assert_eq!(first.map.edits(&first.new_code), edits);
+            let second = splice(1, &first.new_code, &[edit(8..8, 4, Labels::Behind)]).expect("a valid edit").map;
+            let both = first.map.then(&second).expect("they fit");
+            assert_eq!((both.old_len(), both.new_len()), (16, 36));
+            for old in [0, 4, 8, 12, 16] {
+                assert_eq!(both.place(old), second.place(first.map.place(old)), "{old}");
+            }
+        }
     }
 
     #[test]

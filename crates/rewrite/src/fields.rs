@@ -47,6 +47,48 @@ pub fn set(code_object: &[u8], kernel: &str, field: &str, value: u64) -> Result<
     Ok(edited.write(code_object))
 }
 
+/// What a descriptor field of a kernel is, its bits.
+pub(crate) fn get(code_object: &[u8], kernel: &str, field: &str) -> Result<u64> {
+    let object = CodeObject::parse(code_object)?;
+    let family = family(&object)?;
+    let edited = Edited::new(find(&object, kernel)?, family)?;
+    Ok(Descriptor::field(family, field).map_or(0, |field| field.get(edited.descriptor.bytes())))
+}
+
+/// Sets the bits of a descriptor field of a kernel.
+pub(crate) fn set_bits(code_object: &[u8], kernel: &str, field: &str, value: u64) -> Result<Vec<u8>> {
+    let object = CodeObject::parse(code_object)?;
+    let mut edited = Edited::new(find(&object, kernel)?, family(&object)?)?;
+    edited.set_raw(field, value)?;
+    Ok(edited.write(code_object))
+}
+
+/// Registers that a kernel's descriptor allocates: VGPRs and AGPRs together, and SGPRs where they are counted.
+pub(crate) fn allocated(code_object: &[u8], kernel: &str) -> Result<(u32, Option<u32>)> {
+    let object = CodeObject::parse(code_object)?;
+    let family = family(&object)?;
+    let edited = Edited::new(find(&object, kernel)?, family)?;
+    Ok((edited.allocated_vgprs(), edited.descriptor.allocated_sgprs(family)))
+}
+
+/// Waves per execution unit, for the largest work-group that the kernel may be launched with; none for a processor whose
+/// occupancy is not modelled.
+///
+/// # Errors
+/// `NotFound` for a kernel that is not there.
+pub fn occupancy(code_object: &[u8], kernel: &str) -> Result<Option<Occupancy>> {
+    let object = CodeObject::parse(code_object)?;
+    let kernel = find(&object, kernel)?;
+    let usage = usage(kernel, &Edited::new(kernel, family(&object)?)?);
+    Ok(object.target.processor.as_deref().and_then(Limits::of).map(|limits| limits.occupancy(&usage)))
+}
+
+/// A count of a kernel's metadata entry; none where it is not recorded.
+pub(crate) fn count(code_object: &[u8], kernel: &str, key: &str) -> Result<Option<u64>> {
+    let object = CodeObject::parse(code_object)?;
+    Ok(recorded(find(&object, kernel)?, key))
+}
+
 /// Raises the registers and LDS of a kernel in the descriptor and in the metadata, and says what that costs. Nothing is
 /// ever lowered.
 ///
@@ -100,6 +142,9 @@ fn recorded(kernel: &Kernel, key: &str) -> Option<u64> {
         ".agpr_count" => metadata.agpr_count.value(),
         ".sgpr_count" => metadata.sgpr_count.value(),
         ".group_segment_fixed_size" => metadata.group_segment_fixed_size.value(),
+        ".private_segment_fixed_size" => metadata.private_segment_fixed_size.value(),
+        ".kernarg_segment_size" => metadata.kernarg_segment_size.value(),
+        ".wavefront_size" => metadata.wavefront_size.value(),
         _ => None,
     }
 }

@@ -13,6 +13,7 @@
 //! | [`change`] | such an edit applied: targets re-resolved, everything behind it moved, the result checked |
 //! | [`grow`] | room for it: sections, segments, symbols, descriptors behind it move |
 //! | [`fields`], [`metadata`] | descriptor fields and metadata numbers over the original bytes, and what a raised allocation costs |
+//! | [`update`] | what a text says of them, applied |
 //! | [`splice`] | a code object back in its container |
 //! | [`registers`] | which registers an instruction names, and how many a kernel has |
 //! | [`build`] | a whole code object out of a `.s` |
@@ -59,6 +60,7 @@ pub mod roundtrip;
 mod salu;
 pub mod source;
 pub mod splice;
+pub mod update;
 
 pub use code::Code;
 pub use edit::{CodeEdit, Edit, Labels, OffsetMap};
