@@ -88,8 +88,12 @@ impl Opts {
             messages.iter().map(|message| edited::shown(message, Some((&self.text, text)))).collect()
         };
         output::list("warning", &all(&plan.warnings));
+        let mut has_grown = false;
         let in_place = match plan.in_place() {
-            Err(error) if self.grow && error.kind == ErrorKind::Larger => plan.grown(),
+            Err(error) if self.grow && matches!(error.kind, ErrorKind::Larger | ErrorKind::NoRoom) => {
+                has_grown = true;
+                plan.grown()
+            }
             other => other,
         };
         let patched = match in_place {
@@ -109,7 +113,9 @@ impl Opts {
         for padding in &patched.padding {
             page += &format!("Padded {} with {} bytes of s_nop 0\n", padding.span, padding.bytes);
         }
-        page += &grown(&object, &patched)?;
+        if has_grown {
+            page += &grown(&object, &patched)?;
+        }
         patched.changes.iter().for_each(|change| page += &format!("Changed {change}\n"));
         page += &self.write(out, &reference, patched)?;
         edited::finish(&page, 0)
@@ -147,13 +153,13 @@ impl Opts {
     }
 }
 
-/// By how much each section's code grew.
+/// By how much each section's code grew; filler in front of an entry may have made all the room.
 fn grown(object: &Object<'_>, patched: &Patched) -> Result<String, Error> {
     let new = Object::parse(&patched.bytes)?;
     let sections = object.sections.iter().zip(&new.sections);
     let sizes = sections.map(|(old, new)| (&old.name, old.file_range.len(), new.file_range.len()));
-    let grown = sizes.filter(|(_, old, new)| old != new);
-    Ok(grown.fold(String::new(), |page, (name, old, new)| {
-        page + &format!("Grown {name} from {old} to {new} bytes; what follows it moved\n")
+    Ok(sizes.fold(String::new(), |page, (name, old, new)| match old == new {
+        true => page + &format!("Grown within {name}: the padding in front of an entry made room\n"),
+        false => page + &format!("Grown {name} from {old} to {new} bytes; what follows it moved\n"),
     }))
 }

@@ -201,7 +201,11 @@ impl<'a> Plan<'a> {
             let message = "code in several sections cannot grow: they might refer to each other";
             return Err(Error::new(ErrorKind::Unsupported, message));
         };
-        let new = &self.natural.sections[plan.at];
+        // Growth puts entries where they must be, out of the filler in front of them.
+        let pins = Pins { entries_by_caller: true, ..Pins::default() };
+        let assembled = assemble::assemble(self.toolchain, &self.object.target, self.source, &pins)?;
+        let new = &assembled.sections[plan.at];
+        let plan = &SectionPlan::new(self.object, new, plan.at)?;
         let grown = growth::grow(self.toolchain, self.object, plan, new)?;
         let layout = plan.new_section(new);
         let mut findings = checks::check(self.toolchain, self.object, plan.section, &layout, new)?;

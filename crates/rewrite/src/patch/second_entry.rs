@@ -9,7 +9,7 @@ use super::{SectionPlan, named};
 use crate::assemble::Section;
 use crate::code::Code;
 use crate::disasm::instructions::PRELOAD_ENTRY;
-use crate::error::{Message, Result};
+use crate::error::{Error, ErrorKind, Message, Result};
 use crate::kept::Kept;
 use crate::object::Object;
 
@@ -62,8 +62,9 @@ pub(super) fn find(
                 "the code in front of the second entry of kernel `{name}`, at +{PRELOAD_ENTRY:#x}, is {} bytes too long",
                 -missing
             );
-            let help = "its arguments are preloaded: take an `s_nop 0` out in front of the second entry";
-            return Err(Message::at(section.line_at(*now), message).help(help).into());
+            let help = "its arguments are preloaded: use --grow, or take an `s_nop 0` out in front of the second entry";
+            let message = Message::at(section.line_at(*now), message).help(help);
+            return Err(Error { kind: ErrorKind::NoRoom, ..Error::from(message) });
         }
         if missing > 0 {
             let line = section.line_at(front as u32);
