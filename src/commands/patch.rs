@@ -133,6 +133,7 @@ impl Opts {
         output::write_file(out, |file| file.write_all(&spliced)).map_err(Error::input)?;
         let mut stale = splice::stale_companions(out);
         stale.extend(splice::stale_companions(&self.reference));
+        stale.sort();
         stale.dedup();
         if !stale.is_empty() && !is_same {
             let names: Vec<String> = stale.iter().map(|file| file.display().to_string()).collect();

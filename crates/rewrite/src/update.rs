@@ -71,6 +71,15 @@ impl<'a> Update<'a> {
             }
         }
         for ((kernel, key), value) in counts {
+            if let Some((field, _)) = SAME.iter().find(|(field, own)| *own == key && *field != "kernarg_size") {
+                let has = fields::get(&self.bytes, kernel, field)?;
+                if value < has {
+                    let message =
+                        format!("{kernel}: {key} was not lowered to {value}: its descriptor has {field} {has}");
+                    self.warnings.push(message);
+                    continue;
+                }
+            }
             self.set_count(kernel, key, value)?;
             let small = u32::try_from(value).unwrap_or(u32::MAX);
             match key {
