@@ -1,7 +1,9 @@
 //! A shared library of a gigabyte whose `.hip_fatbin` section holds many offload bundles back to back, as the libraries
 //! of ROCm do. The bytes that stand for instructions are a hole in the file, so it takes little disk.
 //!
-//!     ELF header | bundle, padded to 4096 | bundle | … | .shstrtab | section headers
+//! ```text
+//! ELF header | bundle, padded to 4096 | bundle | … | .shstrtab | section headers
+//! ```
 //!
 //! Each bundle holds an empty host entry, which shares its offset with the device entry, and one code object.
 
