@@ -7,7 +7,7 @@
 //! | [`fields`] | descriptor fields, raised allocations and what they cost |
 //! | [`metadata`] | numbers of the metadata note |
 //! | [`splice`] | writing a code object back into its container |
-//! | [`grow`] | room for it: sections, segments, symbols, descriptors behind it move |
+//! | [`mod@grow`] | room for it: sections, segments, symbols, descriptors behind it move |
 
 mod addresses;
 mod branch;
