@@ -18,11 +18,11 @@ use crate::toolchain::Llvm;
 /// written, 1 the new code is larger, 2 bad input, 3 without LLVM; nothing is written but with 0.
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:
-  coax disasm ref.co -o edit.s
-  coax patch ref.co edit.s -o new.co
-  coax patch ref.co edit.s new.co
-  coax patch ref.co longer.s -o new.co --grow
-  coax patch ref.co wider.s -o new.co --update-descriptor
+  coax disasm kernel.co -o edit.s
+  $ coax patch kernel.co edit.s -o new.co
+  $ coax patch kernel.co edit.s new.co
+  $ coax patch kernel.co edit.s -o new.co --grow
+  $ coax patch kernel.co edit.s -o new.co --update-descriptor
   coax patch lib.so!hip_fatbin[0]!gfx942 edit.s -o new.so
   coax patch lib.so!hip_fatbin[0]!gfx942 edit.s -o new.co --bare")]
 pub struct Opts {

@@ -290,6 +290,16 @@ mod tests {
     }
 
     #[test]
+    fn a_function_ends_behind_its_last_byte_whatever_is_inserted_there() {
+        for labels in [Labels::Before, Labels::Behind] {
+            assert_eq!(map(&[edit(4..4, 8, labels)]).end(4), 4);
+        }
+        let appended = map(&[edit(4..4, 8, Labels::Behind)]).with_end(4, 12).expect("between");
+        assert_eq!((appended.end(4), appended.end(8)), (12, 16));
+        assert_eq!(map(&[edit(4..8, 12, Labels::Before)]).end(8), 16, "the last instruction was replaced");
+    }
+
+    #[test]
     fn an_insertion_behind_a_replacement_keeps_labels_between_the_two() {
         let map = map(&[edit(4..8, 12, Labels::Before), edit(8..8, 4, Labels::Before)]);
         assert_eq!((map.place(4), map.place(8), map.kept(8)), (4, 16, Some(20)));

@@ -1,8 +1,8 @@
 //! Makes a code object with more (or less) code, and moves everything behind it.
 //!
-//! The loadable image is the one that `ld.lld` makes when it links the changed code: see [`crate::layout`] for the
-//! placement and [`crate::addresses`] for what is rewritten. Branches and PC-relative addresses inside the code are
-//! the business of [`crate::resolve`].
+//! The loadable image is the one that `ld.lld` makes when it links the changed code: see `layout` for the
+//! placement and `addresses` for what is rewritten. Branches and PC-relative addresses inside the code are
+//! the business of `resolve`.
 
 use crate::addresses;
 use crate::debug_sections;

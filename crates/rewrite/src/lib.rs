@@ -11,7 +11,7 @@
 //! | [`patch`], [`kept`] | new code in the place of the old, and what of the old it kept |
 //! | [`edit`] | new code for a section of another size, and where each old place went |
 //! | [`change`] | such an edit applied: targets re-resolved, everything behind it moved, the result checked |
-//! | [`grow`] | room for it: sections, segments, symbols, descriptors behind it move |
+//! | [`mod@grow`] | room for it: sections, segments, symbols, descriptors behind it move |
 //! | [`fields`], [`metadata`] | descriptor fields and metadata numbers over the original bytes, and what a raised allocation costs |
 //! | [`update`] | what a text says of them, applied |
 //! | [`splice`] | a code object back in its container |

@@ -11,7 +11,7 @@
 //! The base is the address behind the first instruction. From there on, every path is followed until both halves are
 //! overwritten, and every reader has to be one of these, or an instruction prefetch: that one only gives a hint, and
 //! its base may lie anywhere near. Anything else is refused: it might compute an address in a way that is not known
-//! here.
+//! here. So is a half that is saved in a lane of a VGPR, as four gfx1250 kernels of the public corpus do.
 
 use crate::error::{Error, Result};
 use crate::linked::Code;
@@ -39,9 +39,13 @@ pub(crate) struct Add {
     pub negative: bool,
 }
 
-/// What of a register pair still holds the program counter.
+/// Where a path is, and what of a register pair still holds the program counter there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Live {
+struct Path {
+    /// Index of the next instruction.
+    at: usize,
+    /// First register of the pair.
+    pair: u8,
     low: bool,
     high: bool,
     /// The instruction that added to the low half and whose carry the high half waits for.
@@ -85,81 +89,105 @@ fn long_branch(code: &Code<'_>, index: usize) -> Result<Computed> {
 
 /// Follows the register pair that the instruction at `base` fills.
 fn follow(code: &Code<'_>, base: usize) -> Result<Vec<Computed>> {
-    let instructions = code.instructions();
-    let refuse = |index| not_understood(code, index, base);
-    let pair = salu::destination(code.bytes_of(&instructions[base])).ok_or_else(|| refuse(base))?;
-    let pc = code.address + u64::from(instructions[base].offset) + u64::from(instructions[base].len);
-    let mut found = Vec::new();
+    let instruction = &code.instructions()[base];
+    let pair = salu::destination(code.bytes_of(instruction)).ok_or_else(|| not_understood(code, base, base))?;
+    let pc = code.address + u64::from(instruction.offset) + u64::from(instruction.len);
+    let mut trace = Trace { code, base, pc, found: Vec::new(), paths: Vec::new() };
+    trace.paths.push(Path { at: base + 1, pair, low: true, high: true, carry: None });
     let mut seen = HashSet::new();
-    let mut paths = vec![(base + 1, Live { low: true, high: true, carry: None })];
-    while let Some((index, mut live)) = paths.pop() {
-        let Some(instruction) = instructions.get(index) else { continue };
-        if !seen.insert((index, live)) {
-            continue;
+    while let Some(path) = trace.paths.pop() {
+        if path.at < code.instructions().len() && seen.insert(path) {
+            trace.step(path)?;
         }
-        if instruction.state == State::Decoded {
-            let text = code.listing.text(instruction);
-            let mnemonic = code.listing.mnemonic(instruction);
-            let bytes = code.bytes_of(instruction);
-            let uses = salu::uses(text, pair);
-            let reads_live = (uses.low_read && live.low) || (uses.high_read && live.high);
-            if reads_live && !mnemonic.starts_with("s_prefetch_inst") {
-                match salu::addition(mnemonic, bytes, pair).ok_or_else(|| refuse(index))? {
-                    (Half::Low, _, _) if live.low && live.carry.is_none() => live.carry = Some(index),
-                    (Half::High, operand, negative) if live.high => {
-                        let low = live.carry.take().ok_or_else(|| refuse(index))?;
-                        let (_, low_operand, low_negative) = salu::addition(
-                            code.listing.mnemonic(&instructions[low]),
-                            code.bytes_of(&instructions[low]),
-                            pair,
-                        )
-                        .ok_or_else(|| refuse(low))?;
-                        if negative != low_negative {
-                            return Err(refuse(index));
-                        }
-                        let value = (operand.value as u64) << 32 | low_operand.value as u64 & 0xffff_ffff;
-                        let adds = vec![
-                            Add { instruction: low, operand: low_operand, negative },
-                            Add { instruction: index, operand, negative },
-                        ];
-                        found.push(Computed { base, adds, target: added(pc, value, negative) });
-                    }
-                    (Half::Both, operand, negative) if live.low && live.high => {
-                        let adds = vec![Add { instruction: index, operand, negative }];
-                        found.push(Computed { base, adds, target: added(pc, operand.value as u64, negative) });
-                    }
-                    (Half::SignExtension, _, _) => {
-                        paths.push((index + 1, live));
-                        continue;
-                    }
-                    _ => return Err(refuse(index)),
-                }
-            }
-            live.low &= !uses.low_written;
-            live.high &= !uses.high_written;
-            if (!live.low && !live.high) || salu::ends_path(mnemonic) {
-                match live.carry {
-                    Some(low) => return Err(refuse(low)),
-                    None => continue,
-                }
-            }
-            let jump = if mnemonic == "s_add_pc_i64" {
-                Some(long_branch(code, index)?.target.wrapping_sub(code.address))
-            } else {
-                reach::target(mnemonic, instruction, bytes)
-            };
-            if let Some(target) = jump {
-                paths.push((code.index_at(target).ok_or_else(|| refuse(index))?, live));
-                if matches!(mnemonic, "s_branch" | "s_add_pc_i64") {
-                    continue;
-                }
-            }
-        }
-        paths.push((index + 1, live));
     }
-    Ok(found)
+    Ok(trace.found)
 }
 
-fn added(pc: u64, value: u64, negative: bool) -> u64 {
-    if negative { pc.wrapping_sub(value) } else { pc.wrapping_add(value) }
+/// Following one program counter.
+struct Trace<'c, 'a> {
+    code: &'c Code<'a>,
+    base: usize,
+    pc: u64,
+    found: Vec<Computed>,
+    paths: Vec<Path>,
+}
+
+impl Trace<'_, '_> {
+    fn refuse(&self, index: usize) -> Error {
+        not_understood(self.code, index, self.base)
+    }
+
+    /// Goes over one instruction, and leaves the paths behind it in `paths`.
+    fn step(&mut self, mut path: Path) -> Result<()> {
+        let (code, index) = (self.code, path.at);
+        let instruction = &code.instructions()[index];
+        path.at += 1;
+        if instruction.state != State::Decoded {
+            self.paths.push(path);
+            return Ok(());
+        }
+        let (mnemonic, uses) =
+            (code.listing.mnemonic(instruction), salu::uses(code.listing.text(instruction), path.pair));
+        let reads = (uses.low_read && path.low) || (uses.high_read && path.high);
+        if reads && !mnemonic.starts_with("s_prefetch_inst") {
+            self.read(index, &mut path)?;
+            if mnemonic == salu::SIGN_EXTENSION {
+                self.paths.push(path);
+                return Ok(());
+            }
+        }
+        path.low &= !uses.low_written;
+        path.high &= !uses.high_written;
+        if (!path.low && !path.high) || salu::ends_path(mnemonic) {
+            return path.carry.map_or(Ok(()), |low| Err(self.refuse(low)));
+        }
+        let jump = if mnemonic == "s_add_pc_i64" {
+            Some(long_branch(code, index)?.target.wrapping_sub(code.address))
+        } else {
+            reach::target(mnemonic, instruction, code.bytes_of(instruction))
+        };
+        if let Some(target) = jump {
+            let at = code.index_at(target).ok_or_else(|| self.refuse(index))?;
+            self.paths.push(Path { at, ..path });
+        }
+        if !matches!(mnemonic, "s_branch" | "s_add_pc_i64") {
+            self.paths.push(path);
+        }
+        Ok(())
+    }
+
+    /// An instruction that reads what still holds the program counter.
+    fn read(&mut self, index: usize, path: &mut Path) -> Result<()> {
+        match self.addition(index, path.pair)? {
+            (Half::Low, ..) if path.low && path.carry.is_none() => path.carry = Some(index),
+            (Half::High, operand, negative) if path.high => {
+                let low = path.carry.take().ok_or_else(|| self.refuse(index))?;
+                let (_, low_operand, low_negative) = self.addition(low, path.pair)?;
+                if negative != low_negative {
+                    return Err(self.refuse(index));
+                }
+                let value = (operand.value as u64) << 32 | low_operand.value as u64 & 0xffff_ffff;
+                let add = |instruction, operand| Add { instruction, operand, negative };
+                self.compute(value, vec![add(low, low_operand), add(index, operand)]);
+            }
+            (Half::Both, operand, negative) if path.low && path.high => {
+                self.compute(operand.value as u64, vec![Add { instruction: index, operand, negative }]);
+            }
+            (Half::SignExtension, ..) => {}
+            _ => return Err(self.refuse(index)),
+        }
+        Ok(())
+    }
+
+    fn addition(&self, index: usize, pair: u8) -> Result<(Half, Operand, bool)> {
+        let instruction = &self.code.instructions()[index];
+        salu::addition(self.code.listing.mnemonic(instruction), self.code.bytes_of(instruction), pair)
+            .ok_or_else(|| self.refuse(index))
+    }
+
+    fn compute(&mut self, value: u64, adds: Vec<Add>) {
+        let negative = adds.iter().any(|add| add.negative);
+        let target = if negative { self.pc.wrapping_sub(value) } else { self.pc.wrapping_add(value) };
+        self.found.push(Computed { base: self.base, adds, target });
+    }
 }

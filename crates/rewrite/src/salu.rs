@@ -43,6 +43,9 @@ pub(crate) struct Uses {
     pub high_written: bool,
 }
 
+/// Makes an address of a 48-bit program counter, in its high half.
+pub(crate) const SIGN_EXTENSION: &str = "s_sext_i32_i16";
+
 const SGPRS: Range<u8> = 0..106;
 const LITERAL_32: u8 = 255;
 const LITERAL_64: u8 = 254;
@@ -114,7 +117,7 @@ pub(crate) fn addition(mnemonic: &str, bytes: &[u8], pair: u8) -> Option<(Half, 
         "s_subb_u32" | "s_sub_co_ci_u32" => (Half::High, true),
         "s_add_nc_u64" | "s_add_u64" => (Half::Both, false),
         "s_sub_nc_u64" | "s_sub_u64" => (Half::Both, true),
-        "s_sext_i32_i16" => {
+        SIGN_EXTENSION => {
             let high = pair + 1;
             let in_place = bytes.first() == Some(&high) && destination(bytes) == Some(high);
             return in_place.then_some((Half::SignExtension, Operand { value: 0, place: Held::Inline(0) }, false));

@@ -161,6 +161,37 @@ fn tables_pointers_calls_and_got_lead_where_the_linker_has_them_lead() {
     }
 }
 
+#[test]
+fn debug_sections_go_and_the_symbols_behind_them_stay_where_they_belong() {
+    let Some(llvm) = support::llvm() else { return };
+    let tail =
+        ".section .debug_line,\"\",@progbits\n.long 1, 2, 3\n.section .zz,\"\",@progbits\n.local mark\nmark: .long 7\n";
+    let old = link(&llvm, &(with_nops(0, 0) + tail));
+    let grown = change::apply(&llvm, &old, &[insertion(0, 1)]).expect("grows");
+    assert_eq!(grown.warnings.len(), 2, "{:?}", grown.warnings);
+    assert!(grown.warnings.iter().any(|w| w.starts_with("dropped .debug_line")), "{:?}", grown.warnings);
+    assert!(grown.warnings.iter().any(|w| w.starts_with("section .zz was kept")), "{:?}", grown.warnings);
+    let sections = |bytes: &[u8]| {
+        let sections = codeobj::CodeObject::parse(bytes).expect("reads").sections;
+        sections.into_iter().map(|section| (section.name, bytes[section.file_range].to_vec())).collect::<Vec<_>>()
+    };
+    let symbol = |bytes: &[u8]| {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a.co"), bytes).expect("written");
+        let output = std::process::Command::new("llvm-readelf-22")
+            .args(["-s", "-W", "a.co"])
+            .current_dir(folder.path())
+            .output();
+        let text = String::from_utf8_lossy(&output.expect("llvm-readelf-22").stdout).into_owned();
+        let line = text.lines().find(|line| line.ends_with(" mark")).expect("a symbol").to_string();
+        line.split_whitespace().nth(6).expect("a section").parse::<usize>().expect("a number")
+    };
+    let (was, is) = (sections(&old), sections(&grown.code_object));
+    assert_eq!(was.len(), is.len() + 1);
+    assert_eq!(was[symbol(&old)].0, ".zz");
+    assert_eq!(is[symbol(&grown.code_object)], (".zz".to_string(), vec![7, 0, 0, 0]));
+}
+
 /// The forms of gfx12: a counter of 48 bits, and gfx1250's own instructions with 64-bit literals.
 #[test]
 fn later_forms_of_the_same_lead_where_the_linker_has_them_lead() {

@@ -98,7 +98,12 @@ mod tests {
             let path = format!("{}/../../tests/data/fatbin/{name}.hipfb", env!("CARGO_MANIFEST_DIR"));
             let bundle = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
             let header = Header::of(&bundle).expect("a header");
-            assert_eq!(hash(&content(&bundle).expect("content")), bundle[header.hash..header.end()], "{name}");
+            let old = content(&bundle).expect("content");
+            assert_eq!(hash(&old), bundle[header.hash..header.end()], "{name}");
+            let new = with_content(&bundle, &[&old[..], b"more"].concat()).expect("compressed");
+            assert_eq!(content(&new).expect("content"), [&old[..], b"more"].concat(), "{name}");
+            assert_eq!(hash(&content(&new).expect("content")), new[header.hash..header.end()], "{name}");
+            assert_eq!(stored_size(&new), Some(new.len()), "{name}");
         }
     }
 }
