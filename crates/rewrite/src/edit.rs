@@ -138,13 +138,19 @@ impl OffsetMap {
             }
         }
         let mut map = OffsetMap::new(self.old_len, next.new_len, kept)?;
-        let places = self.labels.keys().copied().chain(self.runs.iter().flat_map(|run| {
+        let edges = self.runs.iter().map(Run::old_end).chain([0]);
+        let moved = self.runs.iter().flat_map(|run| {
             // Labels of the second edit at places that the first one moved there.
             let inside = next.labels.keys().filter(|at| (run.new..run.new_end()).contains(at));
             inside.map(|at| run.old + (at - run.new))
-        }));
-        for old in places.collect::<Vec<_>>() {
-            map = map.with_label(old, next.place(self.place(old)))?;
+        });
+        let mut places: Vec<u64> = self.labels.keys().copied().chain(edges).chain(moved).collect();
+        places.retain(|old| *old < self.old_len);
+        for old in places {
+            let place = next.place(self.place(old));
+            if map.place(old) != place {
+                map = map.with_label(old, place)?;
+            }
         }
         Ok(map)
     }
