@@ -7,7 +7,7 @@
 //! output must be the whole output, with `…` for lines left out; a help text shows none.
 //!
 //! They run in a folder that has everything of `tests/data` under its own name and as `tests/data/…`, and the names of
-//! [`NAMES`], which read well in an example.
+//! [`NAMES`], which read well in an example. For `patch`, what `coax disasm kernel.co -o edit.s` writes is there too.
 
 #[path = "harness/data.rs"]
 mod data;
@@ -39,6 +39,9 @@ const NAMES: [(&str, &str); 6] = [
     ("cache-before", "triton-cache/before"),
     ("cache-after", "triton-cache/after"),
 ];
+
+/// The text that `patch` is shown with: that of `kernel.co`.
+const EDIT: &str = "edit.s";
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -107,7 +110,12 @@ fn run(example: &Example) -> Result<(), Failed> {
     for (name, target) in links {
         work.prepare(&["symlink".into(), target.to_string_lossy().into_owned(), name])?;
     }
-    let outcome = process::run_coax(&words::split(&example.command)?, &work.path, &[])?;
+    let command = words::split(&example.command)?;
+    if command.first().is_some_and(|name| name == "patch") && command.iter().any(|word| word == EDIT) {
+        let words = ["disasm", "kernel.co", "-o", EDIT].map(String::from);
+        process::run_coax(&words, &work.path, &[])?;
+    }
+    let outcome = process::run_coax(&command, &work.path, &[])?;
     let stdout = String::from_utf8_lossy(&outcome.stdout);
     let stderr = String::from_utf8_lossy(&outcome.stderr);
     if outcome.exit != example.exit {

@@ -15,12 +15,15 @@ type Test = Result<(), Failed>;
 type Step = fn(&Desk) -> Test;
 
 fn main() -> ExitCode {
-    let steps: [(&str, Step); 9] = [
+    let steps: [(&str, Step); 12] = [
         ("0_the_doctor_says_what_works", doctor),
         ("1_a_round_trip_is_byte_identical", round_trip),
         ("2a_a_comment_changes_no_byte", comment),
         ("2b_two_equal_instructions_swapped_change_no_byte", swap),
         ("3a_one_more_instruction_is_refused_in_place", one_more),
+        ("3a_one_more_instruction_is_accepted_with_room", one_more_grown),
+        ("3a_any_number_of_instructions_more_is_accepted_with_room", grown_by_any_size),
+        ("3a_one_more_instruction_goes_back_into_an_archive", archive),
         ("3b_one_less_is_filled_up", one_less),
         ("4a_a_drifted_reference_is_told", drifted),
         ("4b_what_is_not_an_instruction_is_shown_with_its_line", mistake),
@@ -171,6 +174,59 @@ fn one_more(desk: &Desk) -> Test {
     let parts = [&*original, &*new, "WARNING: size mismatch!", refused, "4 bytes too large", "--grow"];
     desk.coax("patch ref.co edit2.s -o edit2.co")?.expect(1, &parts)?;
     assert!(!desk.path("edit2.co").exists(), "nothing is written");
+    Ok(())
+}
+
+fn one_more_grown(desk: &Desk) -> Test {
+    one_more(desk)?;
+    let [original, new] = desk.sizes(4)?;
+    let parts = [&*original, &*new, "Grown .text from ", "edit2.co: written"];
+    desk.coax("patch ref.co edit2.s -o edit2.co --grow")?.expect(0, &parts)?;
+    desk.coax("cmp edit2.co edit2.s")?.expect(0, &["BYTE-IDENTICAL"])?;
+    desk.coax("roundtrip edit2.co")?.expect(0, &["BYTE-IDENTICAL"])?;
+    Ok(())
+}
+
+fn grown_by_any_size(desk: &Desk) -> Test {
+    let lines = desk.lines()?;
+    let end = lines.iter().position(|line| line.trim().starts_with("s_endpgm")).ok_or("no s_endpgm")?;
+    // Behind the second entry, where there is one: nothing but filler may be put in front of that.
+    let entry = lines.iter().rposition(|line| line.starts_with("\t.p2align 8")).ok_or("no entry")?;
+    let start =
+        entry + 1 + lines[entry + 1..].iter().position(|line| line.contains("; +0x")).ok_or("no instruction")?;
+    let summary = desk.coax("summarize ref.co")?.expect(0, &[])?.text;
+    for place in [start, end] {
+        for bytes in [4, 12, 256, 4096, 20_000] {
+            let added = vec!["\ts_nop 1".to_owned(); bytes / 4];
+            desk.write("grown.s", &[&lines[..place], &added, &lines[place..]].concat())?;
+            let said = desk.coax("patch ref.co grown.s -o grown.co --grow")?.expect(0, &["Grown .text from "])?;
+            // What was added, and nothing but addresses that follow the code.
+            let compared = desk.coax("cmp ref.co grown.co")?.expect(1, &["+ s_nop 1", "DIFFER"])?;
+            let code = compared.text.split("\n.text: ").skip(1);
+            assert!(code.clone().all(|part| !part.contains("\n  - ")), "{bytes}: {}{}", said.text, compared.text);
+            desk.coax("roundtrip grown.co")?.expect(0, &["BYTE-IDENTICAL"])?;
+            let grown = desk.coax("summarize grown.co")?.expect(0, &[])?.text;
+            assert_eq!(grown.replace("grown.co", "ref.co"), summary);
+        }
+    }
+    Ok(())
+}
+
+fn archive(desk: &Desk) -> Test {
+    let object = desk.original()?;
+    let mut archive = b"!<arch>\n".to_vec();
+    for (name, bytes) in [("ref.co/", &object[..]), ("note.txt/", b"kept")] {
+        archive.extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, "644", bytes.len()).bytes());
+        archive.extend(bytes);
+        archive.resize(archive.len().next_multiple_of(2), b'\n');
+    }
+    fs::write(desk.path("ref.a"), archive)?;
+    one_more(desk)?;
+    let said = desk.coax("patch ref.a edit2.s -o new.a --grow")?.expect(0, &["a copy of ref.a with "])?.text;
+    let member = said.split("a copy of ref.a with ").nth(1).and_then(|rest| rest.split(" replaced").next());
+    let member = member.ok_or("no member")?;
+    desk.coax(&format!("cmp new.a!{member} edit2.s"))?.expect(0, &["BYTE-IDENTICAL"])?;
+    assert!(fs::read(desk.path("new.a"))?.ends_with(b"kept"));
     Ok(())
 }
 

@@ -13,6 +13,18 @@ use crate::output;
 pub struct Input {
     /// Its bytes.
     pub bytes: Vec<u8>,
+    /// What it was in; none when it is the file itself.
+    pub container: Option<Container>,
+}
+
+/// A file with code objects in it.
+pub struct Container {
+    /// Its bytes.
+    pub bytes: FileBytes,
+    /// Its name.
+    pub file: String,
+    /// Where in it the code object is.
+    pub member: String,
 }
 
 impl Input {
@@ -23,7 +35,12 @@ impl Input {
         let bytes = FileBytes::read(file.as_ref()).map_err(|error| Error::input(format!("{file}: {error}")))?;
         let mut found = container::select(&bytes, member).map_err(|error| Error::input(format!("{name}: {error}")))?;
         match (found.pop(), found.len()) {
-            (Some(only), 0) => Ok(Input { bytes: only.bytes.into_owned() }),
+            (Some(only), 0) => {
+                let (member, own) = (only.path, only.bytes.into_owned());
+                let is_file = member.is_empty();
+                let container = || Container { file: file.to_owned(), member, bytes };
+                Ok(Input { bytes: own, container: (!is_file).then(container) })
+            }
             (None, _) => Err(Error::input(format!("{name}: no code object in it"))),
             (Some(_), others) => {
                 let message = format!("{name}: {} code objects in it, name one", others + 1);
@@ -104,8 +121,8 @@ pub fn shown(message: &Message, text: Option<(&Path, &str)>) -> String {
 /// The exit code that belongs to an error.
 pub fn exit_of(error: &Error) -> ExitCode {
     ExitCode::from(match error.kind {
-        ErrorKind::Larger => 1,
-        ErrorKind::Input => 2,
+        ErrorKind::Larger | ErrorKind::NoRoom => 1,
+        ErrorKind::Input | ErrorKind::Unsupported | ErrorKind::NotFound | ErrorKind::CheckFailed => 2,
         ErrorKind::Unavailable => 3,
     })
 }

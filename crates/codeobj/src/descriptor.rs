@@ -94,6 +94,17 @@ impl Descriptor {
         FIELDS.iter().filter(move |field| field.exists_on(family)).map(|field| (field, field.get(&self.bytes)))
     }
 
+    /// The field that `family` calls `name`, as in [`Field::name`].
+    pub fn field(family: Family, name: &str) -> Option<&'static Field> {
+        FIELDS.iter().find(|field| field.name == name && field.exists_on(family))
+    }
+
+    /// Writes a raw value. `false`, and nothing written, when it needs more bits than the field has.
+    #[must_use]
+    pub fn set(&mut self, field: &Field, value: u64) -> bool {
+        field.set(&mut self.bytes, value)
+    }
+
     fn value(&self, name: &str) -> u64 {
         FIELDS.iter().find(|field| field.name == name).map_or(0, |field| field.get(&self.bytes))
     }
@@ -127,6 +138,21 @@ mod tests {
         bytes[44] = 24;
         assert_eq!(Descriptor::new(bytes).accum_offset(Family::Gfx90a), Some(100));
         assert_eq!(Descriptor::new(bytes).accum_offset(Family::Gfx11), None);
+    }
+
+    #[test]
+    fn a_field_is_set_without_touching_its_neighbours() {
+        for family in Family::ALL {
+            for (field, _) in Descriptor::new([0; SIZE]).fields(family) {
+                let mut zeros = Descriptor::new([0; SIZE]);
+                let mut ones = Descriptor::new([0xff; SIZE]);
+                assert!(zeros.set(field, field.max()) && ones.set(field, 0), "{}", field.name);
+                let inverted = ones.bytes.map(|byte| !byte);
+                assert_eq!(zeros.bytes, inverted, "{} on {family:?}", field.name);
+                assert_eq!((field.get(&zeros.bytes), field.get(&ones.bytes)), (field.max(), 0), "{}", field.name);
+                assert!(field.max() == u64::MAX || !zeros.set(field, field.max() + 1), "{}", field.name);
+            }
+        }
     }
 
     #[test]

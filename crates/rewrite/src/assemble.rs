@@ -24,12 +24,17 @@ pub struct Pins {
     pub lines: HashMap<u32, u32>,
     /// Section and size.
     pub sizes: HashMap<String, u32>,
+    /// Whether alignments of entries, to [`ENTRY_ALIGN`] or more, are left to the caller; not where LLVM reads the text.
+    pub entries_by_caller: bool,
 }
+
+/// Unit of the addresses at which kernels start, and the distance of a second entry; bytes.
+pub const ENTRY_ALIGN: u32 = 256;
 
 impl Pins {
     /// Whether nothing is pinned.
     pub fn is_empty(&self) -> bool {
-        self.labels.is_empty() && self.lines.is_empty() && self.sizes.is_empty()
+        self.labels.is_empty() && self.lines.is_empty() && self.sizes.is_empty() && !self.entries_by_caller
     }
 }
 

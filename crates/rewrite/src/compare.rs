@@ -8,9 +8,9 @@ use similar::DiffOp;
 use crate::assemble::{self, Pins};
 use crate::build;
 use crate::code::Code;
-use crate::edit;
 use crate::error::{Error, Result};
 use crate::facts::descriptor;
+use crate::kept;
 use crate::object::{CodeSection, Object, Span};
 use crate::source::Source;
 
@@ -132,9 +132,9 @@ pub fn code(toolchain: &Toolchain, sides: [&Side; 2]) -> Result<Vec<Difference>>
 }
 
 fn instructions(old: &Code<'_>, new: &Code<'_>) -> Vec<Difference> {
-    let (before, after) = (edit::keys(old), edit::keys(new));
+    let (before, after) = (kept::keys(old), kept::keys(new));
     let mut found = Vec::new();
-    for op in edit::differences(&before, &after) {
+    for op in kept::differences(&before, &after) {
         if matches!(op, DiffOp::Equal { .. }) {
             continue;
         }
@@ -169,7 +169,7 @@ fn place(code: &Code<'_>, offset: u32) -> String {
     }
 }
 
-fn lines(code: &Code<'_>, keys: &[edit::Key]) -> Vec<String> {
+fn lines(code: &Code<'_>, keys: &[kept::Key]) -> Vec<String> {
     keys.iter().map(|key| text(code, key.offset)).collect()
 }
 

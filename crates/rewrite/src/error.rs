@@ -10,8 +10,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum ErrorKind {
     /// The input is wrong, or of a kind that cannot be worked on (exit code 2 of a command).
     Input,
+    /// Valid, but of a kind that cannot be rewritten without guessing: said by name (exit code 2).
+    Unsupported,
+    /// A kernel, field or container path that is not there (exit code 2).
+    NotFound,
     /// The new code needs more room than there is (exit code 1).
     Larger,
+    /// The new content does not fit where it has to stay: a branch distance, a padded slot, a bit field (exit code 1).
+    NoRoom,
+    /// What was written is not what it should be; nothing of it may be used (exit code 2).
+    CheckFailed,
     /// LLVM or a linker is not on this machine (exit code 3).
     Unavailable,
 }
@@ -58,6 +66,18 @@ impl Message {
 }
 
 impl Error {
+    pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
+        Error { kind, ..Error::input(text) }
+    }
+
+    pub(crate) fn unsupported(text: impl Into<String>) -> Self {
+        Error::new(ErrorKind::Unsupported, text)
+    }
+
+    pub(crate) fn no_room(text: impl Into<String>) -> Self {
+        Error::new(ErrorKind::NoRoom, text)
+    }
+
     /// The input is at fault.
     pub fn input(text: impl Into<String>) -> Self {
         Error::from(Message::new(text))
@@ -77,7 +97,12 @@ impl From<Message> for Error {
 
 impl From<codeobj::Error> for Error {
     fn from(error: codeobj::Error) -> Self {
-        Error::input(error.to_string())
+        let kind = match error.kind {
+            codeobj::ErrorKind::Unsupported => ErrorKind::Unsupported,
+            codeobj::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::Input,
+        };
+        Error::new(kind, error.to_string())
     }
 }
 

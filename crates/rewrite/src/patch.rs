@@ -1,28 +1,45 @@
 //! New code in the place of the old: [`Plan::new`] assembles a text and compares its layout with the reference's,
 //! [`Plan::in_place`] writes it into a copy of the file, every other byte kept.
 //!
-//! Entries never move. Where the code of a kernel or function became shorter, `s_nop 0` fills up to the next entry; where
-//! it became longer, the plan has no room for it.
+//! In place, entries never move. Where the code of a kernel or function became shorter, `s_nop 0` fills up to the next
+//! entry; where it became longer, the plan has no room for it, and [`Plan::grown`] makes room.
 
 mod checks;
+mod growth;
 mod second_entry;
 
 use llvm::Toolchain;
 
 use crate::assemble::{self, Assembled, Pins, Section};
 use crate::code::Code;
-use crate::edit::{CodeEdit, OffsetMap};
 use crate::error::{Error, ErrorKind, Message, Result};
-use crate::facts::edits;
+use crate::facts::edits::{self, FieldEdit};
+use crate::kept::Kept;
 use crate::object::{CodeSection, Object, Span};
 use crate::source::Source;
+use crate::update::Update;
+use checks::Findings;
+
+/// What becomes of descriptor and metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fields {
+    /// They stay: what a text says otherwise is an error, and so is code that needs more.
+    Keep,
+    /// They follow the text, and allocations follow the code.
+    Update,
+}
 
 /// What a text does to a reference's code.
 pub struct Plan<'a> {
     toolchain: &'a Toolchain,
     object: &'a Object<'a>,
     source: &'a Source<'a>,
-    assembled: Assembled,
+    fields: Fields,
+    field_edits: Vec<FieldEdit>,
+    /// Entries where the text puts them, second entries too.
+    natural: Assembled,
+    /// With second entries where they must be; the error is why that cannot be.
+    pinned: Result<Assembled>,
     second_entries: second_entry::Lines,
     /// One per section of the text that has code.
     pub sections: Vec<SectionPlan<'a>>,
@@ -57,6 +74,8 @@ pub struct Patched {
     pub bytes: Vec<u8>,
     /// What was filled up.
     pub padding: Vec<Padding>,
+    /// Fields of descriptor and metadata that changed, and what that costs.
+    pub changes: Vec<String>,
     /// What was not checked, and what looks wrong.
     pub notes: Vec<Message>,
 }
@@ -66,9 +85,17 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// As [`assemble::assemble`]; a text for another target, or with other sections or functions than the reference.
-    pub fn new(toolchain: &'a Toolchain, object: &'a Object<'a>, source: &'a Source<'a>) -> Result<Self> {
+    pub fn new(
+        toolchain: &'a Toolchain,
+        object: &'a Object<'a>,
+        source: &'a Source<'a>,
+        fields: Fields,
+    ) -> Result<Self> {
         check_target(object, source)?;
-        edits::refuse(edits::field_edits(toolchain, object, source)?)?;
+        let field_edits = edits::field_edits(toolchain, object, source)?;
+        if fields == Fields::Keep {
+            edits::refuse(&field_edits)?;
+        }
         let natural = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
         if let Some(line) = natural.sections.iter().find_map(|section| section.linked_line) {
             let message =
@@ -77,20 +104,33 @@ impl<'a> Plan<'a> {
         }
         let mut sections = Vec::new();
         let mut second_entries = second_entry::Lines::default();
+        let mut found = Ok(());
         for (at, section) in natural.sections.iter().enumerate().filter(|(_, section)| !section.bytes.is_empty()) {
             let plan = SectionPlan::new(object, section, at)?;
-            second_entry::find(toolchain, object, &plan, section, &mut second_entries)?;
+            found = found.and_then(|()| second_entry::find(toolchain, object, &plan, section, &mut second_entries));
             sections.push(plan);
         }
         if sections.is_empty() {
             return Err(Error::input("the text has no code"));
         }
         let pins = Pins { lines: second_entries.natural.clone(), ..Pins::default() };
-        let assembled = match pins.is_empty() {
-            true => natural,
-            false => assemble::assemble(toolchain, &object.target, source, &pins)?,
+        let pinned = found.and_then(|()| match pins.is_empty() {
+            true => Ok(natural.clone()),
+            false => assemble::assemble(toolchain, &object.target, source, &pins),
+        });
+        let warnings = Vec::new();
+        let mut plan = Plan {
+            toolchain,
+            object,
+            source,
+            fields,
+            field_edits,
+            natural,
+            pinned,
+            second_entries,
+            sections,
+            warnings,
         };
-        let mut plan = Plan { toolchain, object, source, assembled, second_entries, sections, warnings: Vec::new() };
         plan.warn_of_drift();
         plan.warn_of_numbers()?;
         Ok(plan)
@@ -107,10 +147,11 @@ impl<'a> Plan<'a> {
     /// [`ErrorKind::Larger`] when a span's new code is larger than the old; what an edit breaks without its text
     /// saying so: registers beyond the allocation, addresses computed from the program counter, the second entry.
     pub fn in_place(&self) -> Result<Patched> {
+        let pinned = self.pinned.as_ref().map_err(Clone::clone)?;
         let mut over = 0;
         for plan in &self.sections {
             // With the second entries where they must be.
-            let placed = SectionPlan::new(self.object, &self.assembled.sections[plan.at], plan.at)?;
+            let placed = SectionPlan::new(self.object, &pinned.sections[plan.at], plan.at)?;
             over += placed.spans.iter().map(|(span, size)| excess(span, *size)).sum::<u32>();
         }
         if over > 0 {
@@ -129,7 +170,7 @@ impl<'a> Plan<'a> {
             }));
         }
         let padded = if padding.is_empty() { None } else { Some(self.padded()?) };
-        let assembled = padded.as_ref().unwrap_or(&self.assembled);
+        let assembled = padded.as_ref().unwrap_or(pinned);
         let mut bytes = self.object.bytes.to_vec();
         for plan in &self.sections {
             let code = &assembled.sections[plan.at].bytes;
@@ -140,31 +181,64 @@ impl<'a> Plan<'a> {
             }
             place.copy_from_slice(code);
         }
-        let mut notes = Vec::new();
+        let mut findings = Findings::default();
         for plan in &self.sections {
             let new = &assembled.sections[plan.at];
             if new.bytes != self.object.code(plan.section) {
-                notes.extend(checks::check(self.toolchain, self.object, plan.section, new)?);
+                findings.add(checks::check(self.toolchain, self.object, plan.section, plan.section, new)?);
             }
         }
-        Ok(Patched { bytes, padding, notes })
+        let refused = std::mem::take(&mut findings.addresses);
+        self.finish(bytes, padding, findings, refused)
     }
 
-    /// The new code of each section, entries where the text puts them.
+    /// The reference with room for the new code: what follows it moves.
     ///
     /// # Errors
-    /// As [`Code::decode_bytes`].
-    pub fn edits(&self) -> Result<Vec<CodeEdit>> {
-        let edit = |plan: &SectionPlan<'_>| {
-            let new = &self.assembled.sections[plan.at];
-            let old = Code::decode(self.toolchain, self.object, plan.section)?;
-            let section = plan.new_section(new);
-            let target = &self.object.target;
-            let new = Code::decode_bytes(self.toolchain, target, &section, &new.bytes, named(&new.labels))?;
-            let map = OffsetMap::between(&old, &new);
-            Ok(CodeEdit { section: plan.section.index, new_code: new.bytes.to_vec(), map })
+    /// As [`crate::change::exchange`]; registers beyond the allocation.
+    pub fn grown(&self) -> Result<Patched> {
+        let [plan] = &self.sections[..] else {
+            let message = "code in several sections cannot grow: they might refer to each other";
+            return Err(Error::new(ErrorKind::Unsupported, message));
         };
-        self.sections.iter().map(edit).collect()
+        // Growth puts entries where they must be, out of the filler in front of them.
+        let pins = Pins { entries_by_caller: true, ..Pins::default() };
+        let assembled = assemble::assemble(self.toolchain, &self.object.target, self.source, &pins)?;
+        let new = &assembled.sections[plan.at];
+        let plan = &SectionPlan::new(self.object, new, plan.at)?;
+        let grown = growth::grow(self.toolchain, self.object, plan, new)?;
+        let layout = plan.new_section(new);
+        let mut findings = checks::check(self.toolchain, self.object, plan.section, &layout, new)?;
+        findings.notes.extend(grown.warnings.into_iter().map(Message::new));
+        self.finish(grown.code_object, Vec::new(), findings, Vec::new())
+    }
+
+    /// Refuses what was found, or makes descriptor and metadata follow.
+    fn finish(
+        &self,
+        bytes: Vec<u8>,
+        padding: Vec<Padding>,
+        findings: Findings,
+        mut refused: Vec<Message>,
+    ) -> Result<Patched> {
+        let Findings { mut notes, beyond, .. } = findings;
+        if self.fields == Fields::Keep {
+            refused.extend(beyond.iter().map(|beyond| beyond.message.clone()));
+        }
+        if let Some(first) = refused.first().cloned() {
+            return Err(Error { messages: refused, ..Error::from(first) });
+        }
+        if self.fields == Fields::Keep {
+            return Ok(Patched { bytes, padding, changes: Vec::new(), notes });
+        }
+        let mut update = Update::new(self.toolchain, bytes);
+        update.apply(&self.field_edits)?;
+        for beyond in &beyond {
+            update.raise(&beyond.kernel, beyond.file, beyond.count)?;
+        }
+        let updated = update.finish(self.object.bytes)?;
+        notes.extend(updated.warnings.into_iter().map(Message::new));
+        Ok(Patched { bytes: updated.bytes, padding, changes: updated.changes, notes })
     }
 
     /// Assembled again with every entry where the reference has it.
@@ -182,12 +256,12 @@ impl<'a> Plan<'a> {
     fn warn_of_numbers(&mut self) -> Result<()> {
         for plan in &self.sections {
             let lines = self.source.branches_by_number(&plan.section.name);
-            let new = &self.assembled.sections[plan.at];
+            let new = &self.natural.sections[plan.at];
             let Some(first) = lines.first().filter(|_| new.bytes != self.object.code(plan.section)) else { continue };
             let (old, section) = (Code::decode(self.toolchain, self.object, plan.section)?, plan.new_section(new));
             let target = &self.object.target;
             let new = Code::decode_bytes(self.toolchain, target, &section, &new.bytes, named(&new.labels))?;
-            if OffsetMap::between(&old, &new).pairs().iter().any(|(old, new)| old != new) {
+            if Kept::between(&old, &new).pairs().iter().any(|(old, new)| old != new) {
                 let message = match lines.len() {
                     1 => "this branch has its distance as a number, which the edit does not adjust".to_owned(),
                     count => {

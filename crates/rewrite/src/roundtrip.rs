@@ -10,7 +10,7 @@ use crate::disasm::{self, Counts, Options};
 use crate::error::{Error, Result};
 use crate::identity::Identities;
 use crate::object::Object;
-use crate::patch::Plan;
+use crate::patch::{Fields, Plan};
 use crate::source::Source;
 
 /// What a round trip gave.
@@ -50,7 +50,7 @@ impl<'a> Decoded<'a> {
         let identities = identities.ok_or_else(|| Error::input("its instructions were not checked"))?;
         let written = disasm::write(object, &self.codes, identities, None, options)?;
         let source = Source::read(&written.text);
-        let plan = Plan::new(identities.toolchain(), object, &source)?;
+        let plan = Plan::new(identities.toolchain(), object, &source, Fields::Keep)?;
         let patched = plan.in_place()?;
         let identical = match patched.bytes == object.bytes {
             true => Ok(()),

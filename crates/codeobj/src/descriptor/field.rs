@@ -93,7 +93,28 @@ impl Field {
         let mut word = [0; 8];
         let end = SIZE.min(self.byte + 8);
         word[..end - self.byte].copy_from_slice(&descriptor[self.byte..end]);
-        u64::from_le_bytes(word) >> self.bit & (u64::MAX >> (64 - self.width))
+        u64::from_le_bytes(word) >> self.bit & self.max()
+    }
+
+    /// The largest raw value.
+    pub fn max(&self) -> u64 {
+        u64::MAX >> (64 - self.width)
+    }
+
+    /// Writes a raw value and leaves all other bits as they are; `false`, and nothing written, for one above
+    /// [`max`](Self::max).
+    #[must_use]
+    pub fn set(&self, descriptor: &mut [u8; SIZE], value: u64) -> bool {
+        if value > self.max() {
+            return false;
+        }
+        let mut word = [0; 8];
+        let end = SIZE.min(self.byte + 8);
+        word[..end - self.byte].copy_from_slice(&descriptor[self.byte..end]);
+        let others = u64::from_le_bytes(word) & !(self.max() << self.bit);
+        let word = (others | value << self.bit).to_le_bytes();
+        descriptor[self.byte..end].copy_from_slice(&word[..end - self.byte]);
+        true
     }
 }
 

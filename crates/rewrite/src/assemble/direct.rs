@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use llvm::{Encoded, Encoder, Target, Toolchain};
 
 use super::bits::Bits;
-use super::{Assembled, LineCode, Pins, S_NOP, Section};
+use super::{Assembled, ENTRY_ALIGN, LineCode, Pins, S_NOP, Section};
 use crate::branch;
 use crate::error::{Error, Message, Result};
 use crate::source::{Item, Source, SourceSection};
@@ -115,6 +115,7 @@ impl<'s> Layout<'s> {
                     self.append(*line, &[0; BRANCH_BYTES as usize]);
                 }
                 Item::Bytes(bytes) => self.append(*line, bytes),
+                Item::Align(to) if pins.entries_by_caller && *to >= ENTRY_ALIGN => {}
                 Item::Align(to) => {
                     let offset = self.done.bytes.len() as u32;
                     self.pad(offset.next_multiple_of(*to));

@@ -34,6 +34,35 @@ pub struct FieldEdit {
     pub line: u32,
     /// Which field of what, and both values.
     pub what: String,
+    /// The same, to be applied.
+    pub change: FieldChange,
+}
+
+/// A field and what it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldChange {
+    /// A field of a kernel's descriptor.
+    Descriptor {
+        /// The kernel.
+        kernel: String,
+        /// As [`codeobj::descriptor::FIELDS`] has it.
+        field: &'static str,
+        /// Its bits.
+        value: u64,
+        /// What the text's directive says, which may count otherwise than the bits.
+        said: Option<u64>,
+    },
+    /// A number of a kernel's entry in the metadata.
+    Metadata {
+        /// The kernel.
+        kernel: String,
+        /// `.vgpr_count`
+        key: String,
+        /// The new number.
+        value: u64,
+    },
+    /// Something else of the metadata, which is not applied.
+    Other,
 }
 
 impl Described {
@@ -80,7 +109,9 @@ pub fn field_edits(toolchain: &Toolchain, object: &Object<'_>, source: &Source<'
         let Ok(placed) = &kernel.descriptor else { continue };
         for (field, own, wanted) in descriptor::differing(placed.descriptor.bytes(), bytes, object.family()) {
             let what = format!("the descriptor of `{name}` has {field} {own}, this text makes it {wanted}");
-            edits.push(FieldEdit { line: line_of(source, name, field), what });
+            let (line, said) = line_of(source, name, field);
+            let change = FieldChange::Descriptor { kernel: name.clone(), field, value: wanted, said };
+            edits.push(FieldEdit { line, what, change });
         }
     }
     if let (Some(own), Some(wanted)) = (content, &described.metadata)
@@ -88,8 +119,13 @@ pub fn field_edits(toolchain: &Toolchain, object: &Object<'_>, source: &Source<'
     {
         let line = source.blocks.iter().find(|block| block.kernel.is_none()).map_or(0, |block| block.line);
         let mut differing = Vec::new();
-        differences(&Metadata::tree(own)?, &Metadata::tree(wanted)?, String::new(), &mut differing);
-        edits.extend(differing.into_iter().map(|what| FieldEdit { line, what: format!("metadata: {what}") }));
+        let own = Metadata::tree(own)?;
+        differences(&own, &Metadata::tree(wanted)?, String::new(), &mut differing);
+        edits.extend(differing.into_iter().map(|difference| FieldEdit {
+            line,
+            change: change_of(&own, &difference).unwrap_or(FieldChange::Other),
+            what: format!("metadata: {}", difference.what),
+        }));
     }
     Ok(edits)
 }
@@ -110,10 +146,10 @@ fn is_unchanged(object: &Object<'_>, content: Option<&[u8]>, block: &Block<'_>) 
     }
 }
 
-/// The line of a kernel's block that sets a field, else the one that opens the block.
-fn line_of(source: &Source<'_>, kernel: &str, field: &str) -> u32 {
+/// The line of a kernel's block that sets a field, and the number there; else the line that opens the block.
+fn line_of(source: &Source<'_>, kernel: &str, field: &str) -> (u32, Option<u64>) {
     let block = source.blocks.iter().find(|block| block.kernel.is_some_and(|name| name.trim_matches('"') == kernel));
-    let Some(block) = block else { return 0 };
+    let Some(block) = block else { return (0, None) };
     let directive = match field {
         "granulated_workitem_vgpr_count" => "next_free_vgpr",
         "granulated_wavefront_sgpr_count" => "next_free_sgpr",
@@ -124,16 +160,40 @@ fn line_of(source: &Source<'_>, kernel: &str, field: &str) -> u32 {
         line.trim_start().strip_prefix(".amdhsa_").and_then(|rest| rest.split_ascii_whitespace().next())
             == Some(directive)
     };
-    lines.find(|(line, _)| names(line)).map_or(block.line, |(_, number)| number)
+    lines.find(|(line, _)| names(line)).map_or((block.line, None), |(line, number)| {
+        (number, line.split_ascii_whitespace().nth(1).and_then(|said| said.parse().ok()))
+    })
+}
+
+/// A place of the metadata at which a text says something else.
+struct Difference {
+    what: String,
+    path: String,
+    /// The new number in the place of a number.
+    number: Option<u64>,
+}
+
+/// The change of a number in a kernel's own entry: `amdhsa.kernels[0].vgpr_count`.
+fn change_of(own: &Node<'_>, difference: &Difference) -> Option<FieldChange> {
+    let (index, key) = difference.path.strip_prefix("amdhsa.kernels[")?.split_once(']')?;
+    let is_own = key.starts_with('.') && !key[1..].contains(['.', '[']);
+    let value = difference.number.filter(|_| is_own)?;
+    let kernel = match at(own, "amdhsa.kernels")? {
+        Node::List(kernels) => at(kernels.get(index.parse::<usize>().ok()?)?, ".name")?,
+        _ => return None,
+    };
+    let Node::Str(kernel) = kernel else { return None };
+    Some(FieldChange::Metadata { kernel: kernel.to_string(), key: key.to_owned(), value })
 }
 
 /// Paths at which two trees differ, with both values.
-fn differences(own: &Node<'_>, wanted: &Node<'_>, path: String, found: &mut Vec<String>) {
+fn differences(own: &Node<'_>, wanted: &Node<'_>, path: String, found: &mut Vec<Difference>) {
     match (own, wanted) {
         (Node::Map(own), Node::Map(wanted)) if own.len() == wanted.len() => {
             for ((key, own), (other, wanted)) in own.iter().zip(wanted) {
                 if key != other {
-                    found.push(format!("{path}: key {} became {}", metadata::scalar(key), metadata::scalar(other)));
+                    let what = format!("{path}: key {} became {}", metadata::scalar(key), metadata::scalar(other));
+                    found.push(Difference { what, path: path.clone(), number: None });
                 } else {
                     differences(own, wanted, format!("{path}{}", metadata::scalar(key)), found);
                 }
@@ -146,19 +206,32 @@ fn differences(own: &Node<'_>, wanted: &Node<'_>, path: String, found: &mut Vec<
         }
         (own, wanted) if own == wanted => {}
         (Node::Map(_) | Node::List(_), _) | (_, Node::Map(_) | Node::List(_)) => {
-            found.push(format!("{path} has other entries"));
+            found.push(Difference { what: format!("{path} has other entries"), path, number: None });
         }
         (own, wanted) => {
-            found.push(format!("{path} is {}, this text makes it {}", metadata::scalar(own), metadata::scalar(wanted)));
+            let what = format!("{path} is {}, this text makes it {}", metadata::scalar(own), metadata::scalar(wanted));
+            let number = match (own, wanted) {
+                (Node::Int(_), Node::Int(wanted)) => u64::try_from(*wanted).ok(),
+                _ => None,
+            };
+            found.push(Difference { what, path, number });
         }
     }
 }
 
+/// The value of a key of a map.
+fn at<'n, 'a>(node: &'n Node<'a>, key: &str) -> Option<&'n Node<'a>> {
+    let Node::Map(pairs) = node else { return None };
+    pairs.iter().find(|(own, _)| matches!(own, Node::Str(own) if *own == key)).map(|(_, node)| node)
+}
+
 /// Fields that would be changed, as an error: they are not a patch's to change.
-pub(crate) fn refuse(edits: Vec<FieldEdit>) -> Result<()> {
+pub(crate) fn refuse(edits: &[FieldEdit]) -> Result<()> {
     let messages: Vec<Message> = edits
-        .into_iter()
-        .map(|edit| Message::at(edit.line, edit.what).help("say --update-descriptor if that is meant, or undo it"))
+        .iter()
+        .map(|edit| {
+            Message::at(edit.line, edit.what.as_str()).help("say --update-descriptor if that is meant, or undo it")
+        })
         .collect();
     match messages.first().cloned() {
         None => Ok(()),

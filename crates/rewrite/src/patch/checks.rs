@@ -7,35 +7,66 @@ use llvm::{EncodingId, Listing, Toolchain};
 
 use crate::assemble::Section;
 use crate::code::Code;
-use crate::error::{Error, Message, Result};
+use crate::error::{Message, Result};
 use crate::object::{CodeSection, Object, Span};
 use crate::registers::{self, Counts, File};
 
 /// The instruction that chooses which 256 of up to 1024 VGPRs a number means (gfx1250).
 const VGPR_BANK: &str = "s_set_vgpr_msb";
 
-/// Compares the old and the new code of a section, of the same layout of spans. Gives what could not be checked.
+/// What came of the comparison.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// What could not be checked.
+    pub notes: Vec<Message>,
+    /// Registers beyond what a kernel was given.
+    pub beyond: Vec<Beyond>,
+    /// Addresses that are wrong where the code is.
+    pub addresses: Vec<Message>,
+}
+
+/// A file of which a kernel needs more registers than it was given.
+pub(super) struct Beyond {
+    /// Its name.
+    pub kernel: String,
+    pub file: File,
+    pub count: u32,
+    /// Which register, on which line, and the way out.
+    pub message: Message,
+}
+
+impl Findings {
+    /// These too.
+    pub fn add(&mut self, other: Findings) {
+        self.notes.extend(other.notes);
+        self.beyond.extend(other.beyond);
+        self.addresses.extend(other.addresses);
+    }
+}
+
+/// Compares the old and the new code of a section whose spans are now those of `layout`.
 ///
 /// # Errors
-/// What is broken, with its lines.
+/// As [`Code::decode_bytes`].
 pub(super) fn check(
     toolchain: &Toolchain,
     object: &Object<'_>,
     section: &CodeSection,
+    layout: &CodeSection,
     new: &Section,
-) -> Result<Vec<Message>> {
+) -> Result<Findings> {
     let old = Code::decode(toolchain, object, section)?;
-    let decoded = Code::decode_bytes(toolchain, &object.target, section, &new.bytes, super::named(&new.labels))?;
-    let mut notes = Vec::new();
-    let mut messages = Vec::new();
-    for span in &section.spans {
-        let (old, decoded) = (Part::new(&old, span), Part::new(&decoded, span));
+    let decoded = Code::decode_bytes(toolchain, &object.target, layout, &new.bytes, super::named(&new.labels))?;
+    let mut findings = Findings::default();
+    for (span, now) in section.spans.iter().zip(&layout.spans) {
+        let (old, decoded) = (Part::new(&old, span), Part::new(&decoded, now));
         if old.bytes() == decoded.bytes() {
             continue;
         }
-        addresses(&old, &decoded, new, &mut messages);
+        addresses(&old, &decoded, new, &mut findings.addresses);
+        let notes = &mut findings.notes;
         match object.kernel(span) {
-            Some(_) => allocation(object, span, &old, &decoded, new, &mut messages, &mut notes),
+            Some(_) => allocation(object, span, &old, &decoded, new, &mut findings),
             None if decoded.counts() != old.counts() => notes.push(Message::new(format!(
                 "the registers of {} are not checked: which kernels call it is not known",
                 if span.name.is_empty() { "code in front of the first entry" } else { &span.name }
@@ -43,10 +74,7 @@ pub(super) fn check(
             None => {}
         }
     }
-    match messages.first().cloned() {
-        Some(first) => Err(Error { messages, ..Error::from(first) }),
-        None => Ok(notes),
-    }
+    Ok(findings)
 }
 
 /// The code of a span.
@@ -108,9 +136,9 @@ fn allocation(
     old: &Part<'_>,
     new: &Part<'_>,
     section: &Section,
-    messages: &mut Vec<Message>,
-    notes: &mut Vec<Message>,
+    findings: &mut Findings,
 ) {
+    let Findings { notes, beyond, .. } = findings;
     let Some(kernel) = object.kernel(span) else { return };
     let (Ok(placed), Some(family)) = (&kernel.descriptor, object.family()) else {
         notes
@@ -139,6 +167,7 @@ fn allocation(
         let name = &span.name;
         let message = format!("`{register}` is out of range: kernel `{name}` allocates {allocated} {}", file.name());
         let help = "raise the allocation with --update-descriptor, or use a lower register";
-        messages.push(Message::at(section.line_at(offset), message).help(help));
+        let message = Message::at(section.line_at(offset), message).help(help);
+        beyond.push(Beyond { kernel: kernel.name.clone(), file, count: after.get(file), message });
     }
 }

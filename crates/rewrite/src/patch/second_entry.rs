@@ -9,8 +9,8 @@ use super::{SectionPlan, named};
 use crate::assemble::Section;
 use crate::code::Code;
 use crate::disasm::instructions::PRELOAD_ENTRY;
-use crate::edit::OffsetMap;
-use crate::error::{Message, Result};
+use crate::error::{Error, ErrorKind, Message, Result};
+use crate::kept::Kept;
 use crate::object::Object;
 
 /// Lines at second entries that the new code has moved to the front, and where they must be.
@@ -43,7 +43,7 @@ pub(super) fn find(
     let own = plan.new_section(section);
     let old = Code::decode(toolchain, object, plan.section)?;
     let new = Code::decode_bytes(toolchain, &object.target, &own, &section.bytes, named(&section.labels))?;
-    let map = OffsetMap::between(&old, &new);
+    let map = Kept::between(&old, &new);
     let mut shift = 0;
     for ((span, _), own) in plan.spans.iter().zip(&own.spans).filter(|((span, _), _)| preloads(span)) {
         let (from, wanted) = (span.range.start + PRELOAD_ENTRY, own.range.start + PRELOAD_ENTRY);
@@ -62,8 +62,9 @@ pub(super) fn find(
                 "the code in front of the second entry of kernel `{name}`, at +{PRELOAD_ENTRY:#x}, is {} bytes too long",
                 -missing
             );
-            let help = "its arguments are preloaded: take an `s_nop 0` out in front of the second entry";
-            return Err(Message::at(section.line_at(*now), message).help(help).into());
+            let help = "its arguments are preloaded: use --grow, or take an `s_nop 0` out in front of the second entry";
+            let message = Message::at(section.line_at(*now), message).help(help);
+            return Err(Error { kind: ErrorKind::NoRoom, ..Error::from(message) });
         }
         if missing > 0 {
             let line = section.line_at(front as u32);
