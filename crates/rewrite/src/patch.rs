@@ -6,8 +6,10 @@
 
 mod checks;
 mod growth;
+mod relocations;
 mod second_entry;
 
+use codeobj::code_object::ObjectKind;
 use llvm::Toolchain;
 
 use crate::assemble::{self, Assembled, Pins, Section};
@@ -185,6 +187,7 @@ impl<'a> Plan<'a> {
         for plan in &self.sections {
             let new = &assembled.sections[plan.at];
             if new.bytes != self.object.code(plan.section) {
+                self.check_places(plan, new)?;
                 findings.add(checks::check(self.toolchain, self.object, plan.section, plan.section, new)?);
             }
         }
@@ -239,6 +242,17 @@ impl<'a> Plan<'a> {
         let updated = update.finish(self.object.bytes)?;
         notes.extend(updated.warnings.into_iter().map(Message::new));
         Ok(Patched { bytes: updated.bytes, padding, changes: updated.changes, notes })
+    }
+
+    /// Refuses what refers to places in the code from outside its text, when they are not where they were.
+    fn check_places(&self, plan: &SectionPlan<'a>, new: &Section) -> Result<()> {
+        if self.object.code_object.kind != ObjectKind::Relocatable {
+            return Ok(());
+        }
+        let old = Code::decode(self.toolchain, self.object, plan.section)?;
+        let target = &self.object.target;
+        let code = Code::decode_bytes(self.toolchain, target, plan.section, &new.bytes, named(&new.labels))?;
+        relocations::check(self.object, plan.section, [&old, &code], new)
     }
 
     /// Assembled again with every entry where the reference has it.
