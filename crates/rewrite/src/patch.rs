@@ -5,6 +5,7 @@
 //! entry; where it became longer, the plan has no room for it, and [`Plan::grown`] makes room.
 
 mod checks;
+mod distances;
 mod growth;
 mod relocations;
 mod second_entry;
@@ -187,7 +188,7 @@ impl<'a> Plan<'a> {
         for plan in &self.sections {
             let new = &assembled.sections[plan.at];
             if new.bytes != self.object.code(plan.section) {
-                self.check_places(plan, new)?;
+                findings.addresses.extend(self.places(plan, new)?);
                 findings.add(checks::check(self.toolchain, self.object, plan.section, plan.section, new)?);
             }
         }
@@ -244,15 +245,18 @@ impl<'a> Plan<'a> {
         Ok(Patched { bytes: updated.bytes, padding, changes: updated.changes, notes })
     }
 
-    /// Refuses what refers to places in the code from outside its text, when they are not where they were.
-    fn check_places(&self, plan: &SectionPlan<'a>, new: &Section) -> Result<()> {
-        if self.object.code_object.kind != ObjectKind::Relocatable {
-            return Ok(());
-        }
+    /// What refers to places in the code by other means than labels, and is wrong now.
+    ///
+    /// # Errors
+    /// As [`relocations::check`].
+    fn places(&self, plan: &SectionPlan<'a>, new: &Section) -> Result<Vec<Message>> {
         let old = Code::decode(self.toolchain, self.object, plan.section)?;
         let target = &self.object.target;
         let code = Code::decode_bytes(self.toolchain, target, plan.section, &new.bytes, named(&new.labels))?;
-        relocations::check(self.object, plan.section, [&old, &code], new)
+        if self.object.code_object.kind == ObjectKind::Relocatable {
+            relocations::check(self.object, plan.section, [&old, &code], new)?;
+        }
+        distances::check(self.toolchain, self.object, plan.section, [&old, &code], new)
     }
 
     /// Assembled again with every entry where the reference has it.
