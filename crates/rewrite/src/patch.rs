@@ -9,6 +9,7 @@ mod distances;
 mod growth;
 mod relocations;
 mod second_entry;
+mod whole;
 
 use codeobj::code_object::ObjectKind;
 use llvm::Toolchain;
@@ -22,6 +23,7 @@ use crate::object::{CodeSection, Object, Span};
 use crate::source::Source;
 use crate::update::Update;
 use checks::Findings;
+pub use whole::check as check_whole;
 
 /// What becomes of descriptor and metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,7 +227,8 @@ impl<'a> Plan<'a> {
         findings: Findings,
         mut refused: Vec<Message>,
     ) -> Result<Patched> {
-        let Findings { mut notes, beyond, .. } = findings;
+        let Findings { mut notes, beyond, ends, .. } = findings;
+        refused.extend(ends);
         if self.fields == Fields::Keep {
             refused.extend(beyond.iter().map(|beyond| beyond.message.clone()));
         }

@@ -24,6 +24,8 @@ pub struct Source<'a> {
     pub sections: Vec<SourceSection<'a>>,
     /// Where descriptors and metadata stand, from the line that opens such a block to the one that ends it.
     pub blocks: Vec<Block<'a>>,
+    /// The line of such a block that does not end.
+    pub open_block: Option<u32>,
     /// The first line that only LLVM can read.
     pub beyond: Option<u32>,
 }
@@ -75,6 +77,7 @@ impl<'a> Source<'a> {
         for line in Lines::new(text.as_bytes()) {
             reader.line(line.number, line.offset, &text[line.offset..line.offset + line.text.len()]);
         }
+        reader.source.open_block = reader.block.map(|(_, line, _)| line);
         reader.source
     }
 
