@@ -26,6 +26,8 @@ pub struct Source<'a> {
     pub blocks: Vec<Block<'a>>,
     /// The line of such a block that does not end.
     pub open_block: Option<u32>,
+    /// The first `;@word` behind code that means nothing here, with its line.
+    pub unknown_hint: Option<(u32, &'a str)>,
     /// The first line that only LLVM can read.
     pub beyond: Option<u32>,
 }
@@ -106,6 +108,13 @@ impl<'a> Reader<'a> {
                 self.block = None;
             }
             return;
+        }
+        if let Some(at) = memchr::memmem::find(line.as_bytes(), b";@") {
+            let behind = &line[at + 2..];
+            let word = &behind[..behind.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(behind.len())];
+            if !matches!(word, "bits" | "reference") {
+                self.source.unknown_hint.get_or_insert((number, word));
+            }
         }
         let mut rest = line;
         loop {
