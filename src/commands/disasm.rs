@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rewrite::disasm::{self, Counts, Disassembly};
-use rewrite::{Error, Object};
+use rewrite::{Error, Message, Object, reference};
 
 use super::edited::{self, Input};
 use crate::output;
@@ -28,6 +28,9 @@ pub struct Opts {
     /// No offsets and words behind the instructions
     #[arg(long)]
     no_comments: bool,
+    /// Overwrite a text that was edited
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     llvm: Llvm,
 }
@@ -42,6 +45,9 @@ impl Opts {
             let object = Object::parse(&input.bytes)?;
             let options = disasm::Options { comments: !self.no_comments };
             let Disassembly { text, counts } = disasm::disassemble(&toolchain, &object, options)?;
+            if !self.force {
+                self.refuse_losing_edits(&text)?;
+            }
             let differs = disasm::check(&toolchain, &object, &text)?;
             output::write_file(&self.output, |out| out.write_all(text.as_bytes())).map_err(Error::input)?;
             let mut page = format!("{}: {}\n", self.output.display(), summary(&counts));
@@ -54,6 +60,23 @@ impl Opts {
             };
             edited::finish(&page, u8::from(differs.is_some()))
         })
+    }
+}
+
+impl Opts {
+    /// A text of this command that is not what it would write may have been edited.
+    fn refuse_losing_edits(&self, text: &str) -> Result<(), Error> {
+        // A pipe or terminal would be waited for.
+        if !self.output.is_file() {
+            return Ok(());
+        }
+        let Ok(there) = std::fs::read(&self.output) else { return Ok(()) };
+        let is_ours = there.split(|byte| *byte == b'\n').next().and_then(|line| std::str::from_utf8(line).ok());
+        if is_ours.and_then(reference::read).is_none() || there == text.as_bytes() {
+            return Ok(());
+        }
+        let message = format!("{} is a text of disasm, and not what would be written now", self.output.display());
+        Err(Message::new(message).help("it may have been edited: name another output, or say --force").into())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rewrite::patch::{Fields, Patched, Plan};
+use rewrite::patch::{self, Fields, Patched, Plan};
 use rewrite::{Error, ErrorKind, Message, Object, Source, splice};
 
 use super::edited::{self, Input};
@@ -73,6 +73,7 @@ impl Opts {
         let object = Object::parse(&reference.bytes)?;
         let source = Source::read(text);
         let fields = if self.update_descriptor { Fields::Update } else { Fields::Keep };
+        patch::check_whole(&object, &source)?;
         let plan = Plan::new(&toolchain, &object, &source, fields)?;
         let mut page = String::new();
         for section in &plan.sections {

@@ -88,12 +88,22 @@ impl Section {
 /// Lines that do not assemble, labels that are missing or out of reach, hints that do not fit; as
 /// [`llvm::Encoder::encode`].
 pub fn assemble(toolchain: &Toolchain, target: &Target, source: &Source<'_>, pins: &Pins) -> Result<Assembled> {
+    unknown_hints(source)?;
     if source.beyond.is_none()
         && let Some(assembled) = direct::assemble(toolchain, target, source, pins)?
     {
         return Ok(assembled);
     }
     whole::assemble(toolchain, target, source, pins)
+}
+
+/// A misspelt hint would be a comment, and the bits that it keeps lost.
+fn unknown_hints(source: &Source<'_>) -> Result<()> {
+    if let Some((line, word)) = source.unknown_hint {
+        let message = format!("`;@{word}` is no hint, expected `{}` or `;@reference`", crate::hint::MARK);
+        return Err(Error::line(line, message));
+    }
+    Ok(())
 }
 
 /// The target that a text names, when it does.

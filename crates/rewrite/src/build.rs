@@ -24,7 +24,7 @@ pub fn code_object(toolchain: &Toolchain, llvm: Option<&Path>, source: &Source<'
             .into());
     };
     let mut object = relocatable(toolchain, &target, source)?;
-    if source.text.contains(hint::MARK) {
+    if source.text.contains(hint::MARK) || source.unknown_hint.is_some() {
         let hinted = assemble::assemble(toolchain, &target, source, &Pins::default())?;
         let sections = code_sections(&object)?;
         for section in &hinted.sections {

@@ -1,13 +1,14 @@
 //! Where two code objects, or a code object and a text, differ: by section, kernel and instruction.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use llvm::{Target, Toolchain};
+use llvm::{Instruction, Target, Toolchain};
 use similar::DiffOp;
 
 use crate::assemble::{self, Pins};
 use crate::build;
-use crate::code::Code;
+use crate::code::{Code, Piece};
 use crate::error::{Error, Result};
 use crate::facts::descriptor;
 use crate::kept;
@@ -140,7 +141,7 @@ fn instructions(old: &Code<'_>, new: &Code<'_>) -> Vec<Difference> {
         }
         let (old_range, new_range) = (op.old_range(), op.new_range());
         let first = before.get(old_range.start).map_or(old.bytes.len() as u32, |key| key.offset);
-        let sides = [lines(old, &before[old_range]), lines(new, &after[new_range])];
+        let sides = told_apart([(old, &before[old_range]), (new, &after[new_range])]);
         found.push(Difference { place: place(old, first), sides });
     }
     if found.is_empty() {
@@ -169,17 +170,30 @@ fn place(code: &Code<'_>, offset: u32) -> String {
     }
 }
 
-fn lines(code: &Code<'_>, keys: &[kept::Key]) -> Vec<String> {
-    keys.iter().map(|key| text(code, key.offset)).collect()
+/// A line per instruction; those that read alike on both sides with their words.
+fn told_apart(sides: [(&Code<'_>, &[kept::Key]); 2]) -> [Vec<String>; 2] {
+    let texts = sides.map(|(code, keys)| keys.iter().map(|key| text(code, key.offset)).collect::<Vec<_>>());
+    let sets: [HashSet<&str>; 2] = [0, 1].map(|at| texts[at].iter().map(String::as_str).collect());
+    [0, 1].map(|at| {
+        let (code, keys) = sides[at];
+        let line = |(text, key): (&String, &kept::Key)| match sets[1 - at].contains(text.as_str()) {
+            true => format!("{text} ; {}", words(code, key.offset)),
+            false => text.clone(),
+        };
+        texts[at].iter().zip(keys).map(line).collect()
+    })
+}
+
+/// The words of the instruction at an offset: `7E000281`.
+fn words(code: &Code<'_>, offset: u32) -> String {
+    let bytes = instruction(code, offset).map_or(&[][..], |(_, instruction)| code.bytes_of(offset, instruction));
+    let words = bytes.chunks(4).map(|word| word.iter().rev().map(|byte| format!("{byte:02X}")).collect::<String>());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The text at an offset, a branch with its label; words where there is none.
 fn text(code: &Code<'_>, offset: u32) -> String {
-    let at = code.pieces.partition_point(|piece| piece.start <= offset).saturating_sub(1);
-    let Some(piece) = code.pieces.get(at) else { return String::new() };
-    let instructions = piece.listing.instructions();
-    let found = instructions.binary_search_by_key(&(offset - piece.start), |instruction| instruction.offset);
-    let Some(instruction) = found.ok().map(|at| &instructions[at]) else { return String::new() };
+    let Some((piece, instruction)) = instruction(code, offset) else { return String::new() };
     match piece.listing.text(instruction) {
         "" => format!(".long {:#010x}", code.word(offset)),
         text => match code.branch(offset, text) {
@@ -187,6 +201,14 @@ fn text(code: &Code<'_>, offset: u32) -> String {
             None => text.to_owned(),
         },
     }
+}
+
+/// The instruction at an offset.
+fn instruction<'c>(code: &'c Code<'_>, offset: u32) -> Option<(&'c Piece, &'c Instruction)> {
+    let piece = &code.pieces[code.pieces.partition_point(|piece| piece.start <= offset).checked_sub(1)?];
+    let instructions = piece.listing.instructions();
+    let at = instructions.binary_search_by_key(&(offset - piece.start), |instruction| instruction.offset).ok()?;
+    Some((piece, &instructions[at]))
 }
 
 /// Where two code objects differ outside their code: descriptors by field, other sections by offset, the rest by file

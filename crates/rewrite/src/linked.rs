@@ -1,6 +1,7 @@
 //! The decoded code of a linked code object: its one section with code, its instructions, its kernels' entries.
 
 use crate::error::{Error, Result};
+use crate::object::{CodeSection, Object};
 use crate::reach;
 use codeobj::CodeObject;
 use codeobj::code_object::{ObjectKind, Section};
@@ -66,6 +67,14 @@ impl<'a> Code<'a> {
         let starts = entries.iter().map(|entry| entry.offset).chain(functions);
         resynchronise(&mut listing, code, starts.collect());
         Ok(Code { section: index, address: section.address, bytes: code, listing, entries })
+    }
+
+    /// Decodes one section with code of an object of any kind, without its kernels' entries.
+    pub fn of_section(decoder: &dyn Decoder, object: &'a Object<'a>, section: &CodeSection) -> Result<Code<'a>> {
+        let bytes = object.code(section);
+        let mut listing = decoder.decode(&object.target, bytes)?;
+        resynchronise(&mut listing, bytes, section.spans.iter().map(|span| span.range.start.into()).collect());
+        Ok(Code { section: section.index, address: section.address, bytes, listing, entries: Vec::new() })
     }
 
     pub fn instructions(&self) -> &[Instruction] {

@@ -5,9 +5,13 @@
 //! entry; where it became longer, the plan has no room for it, and [`Plan::grown`] makes room.
 
 mod checks;
+mod distances;
 mod growth;
+mod relocations;
 mod second_entry;
+mod whole;
 
+use codeobj::code_object::ObjectKind;
 use llvm::Toolchain;
 
 use crate::assemble::{self, Assembled, Pins, Section};
@@ -19,6 +23,7 @@ use crate::object::{CodeSection, Object, Span};
 use crate::source::Source;
 use crate::update::Update;
 use checks::Findings;
+pub use whole::check as check_whole;
 
 /// What becomes of descriptor and metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,6 +190,7 @@ impl<'a> Plan<'a> {
         for plan in &self.sections {
             let new = &assembled.sections[plan.at];
             if new.bytes != self.object.code(plan.section) {
+                findings.addresses.extend(self.places(plan, new)?);
                 findings.add(checks::check(self.toolchain, self.object, plan.section, plan.section, new)?);
             }
         }
@@ -221,7 +227,8 @@ impl<'a> Plan<'a> {
         findings: Findings,
         mut refused: Vec<Message>,
     ) -> Result<Patched> {
-        let Findings { mut notes, beyond, .. } = findings;
+        let Findings { mut notes, beyond, ends, .. } = findings;
+        refused.extend(ends);
         if self.fields == Fields::Keep {
             refused.extend(beyond.iter().map(|beyond| beyond.message.clone()));
         }
@@ -239,6 +246,20 @@ impl<'a> Plan<'a> {
         let updated = update.finish(self.object.bytes)?;
         notes.extend(updated.warnings.into_iter().map(Message::new));
         Ok(Patched { bytes: updated.bytes, padding, changes: updated.changes, notes })
+    }
+
+    /// What refers to places in the code by other means than labels, and is wrong now.
+    ///
+    /// # Errors
+    /// As [`relocations::check`].
+    fn places(&self, plan: &SectionPlan<'a>, new: &Section) -> Result<Vec<Message>> {
+        let old = Code::decode(self.toolchain, self.object, plan.section)?;
+        let target = &self.object.target;
+        let code = Code::decode_bytes(self.toolchain, target, plan.section, &new.bytes, named(&new.labels))?;
+        if self.object.code_object.kind == ObjectKind::Relocatable {
+            relocations::check(self.object, plan.section, [&old, &code], new)?;
+        }
+        distances::check(self.toolchain, self.object, plan.section, [&old, &code], new)
     }
 
     /// Assembled again with every entry where the reference has it.

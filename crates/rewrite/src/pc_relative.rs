@@ -58,16 +58,24 @@ struct Path {
 /// `Unsupported`, with the instruction, for a use of the program counter that is not understood.
 pub(crate) fn find(code: &Code<'_>) -> Result<Vec<Computed>> {
     let mut found = Vec::new();
-    for (index, instruction) in code.instructions().iter().enumerate() {
-        match code.listing.mnemonic(instruction) {
-            "s_getpc_b64" | "s_get_pc_i64" => found.extend(follow(code, index)?),
-            "s_add_pc_i64" => found.push(long_branch(code, index)?),
-            _ => {}
-        }
+    for index in 0..code.instructions().len() {
+        found.extend(of(code, index)?);
     }
     found.sort_by_key(|computed| (computed.base, computed.adds.first().map(|add| add.instruction)));
     found.dedup();
     Ok(found)
+}
+
+/// Those whose base is the instruction at `index`.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn of(code: &Code<'_>, index: usize) -> Result<Vec<Computed>> {
+    match code.listing.mnemonic(&code.instructions()[index]) {
+        "s_getpc_b64" | "s_get_pc_i64" => follow(code, index),
+        "s_add_pc_i64" => Ok(vec![long_branch(code, index)?]),
+        _ => Ok(Vec::new()),
+    }
 }
 
 fn not_understood(code: &Code<'_>, index: usize, base: usize) -> Error {

@@ -24,6 +24,10 @@ pub struct Source<'a> {
     pub sections: Vec<SourceSection<'a>>,
     /// Where descriptors and metadata stand, from the line that opens such a block to the one that ends it.
     pub blocks: Vec<Block<'a>>,
+    /// The line of such a block that does not end.
+    pub open_block: Option<u32>,
+    /// The first `;@word` behind code that means nothing here, with its line.
+    pub unknown_hint: Option<(u32, &'a str)>,
     /// The first line that only LLVM can read.
     pub beyond: Option<u32>,
 }
@@ -75,6 +79,7 @@ impl<'a> Source<'a> {
         for line in Lines::new(text.as_bytes()) {
             reader.line(line.number, line.offset, &text[line.offset..line.offset + line.text.len()]);
         }
+        reader.source.open_block = reader.block.map(|(_, line, _)| line);
         reader.source
     }
 
@@ -103,6 +108,13 @@ impl<'a> Reader<'a> {
                 self.block = None;
             }
             return;
+        }
+        if let Some(at) = memchr::memmem::find(line.as_bytes(), b";@") {
+            let behind = &line[at + 2..];
+            let word = &behind[..behind.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(behind.len())];
+            if !matches!(word, "bits" | "reference") {
+                self.source.unknown_hint.get_or_insert((number, word));
+            }
         }
         let mut rest = line;
         loop {

@@ -14,6 +14,9 @@ use crate::registers::{self, Counts, File};
 /// The instruction that chooses which 256 of up to 1024 VGPRs a number means (gfx1250).
 const VGPR_BANK: &str = "s_set_vgpr_msb";
 
+/// What control does not run past.
+const ENDS: [&str; 5] = ["s_endpgm", "s_setpc_b64", "s_set_pc_i64", "s_branch", "s_add_pc_i64"];
+
 /// What came of the comparison.
 #[derive(Default)]
 pub(super) struct Findings {
@@ -23,6 +26,8 @@ pub(super) struct Findings {
     pub beyond: Vec<Beyond>,
     /// Addresses that are wrong where the code is.
     pub addresses: Vec<Message>,
+    /// Code that does not end any more.
+    pub ends: Vec<Message>,
 }
 
 /// A file of which a kernel needs more registers than it was given.
@@ -41,6 +46,7 @@ impl Findings {
         self.notes.extend(other.notes);
         self.beyond.extend(other.beyond);
         self.addresses.extend(other.addresses);
+        self.ends.extend(other.ends);
     }
 }
 
@@ -64,6 +70,7 @@ pub(super) fn check(
             continue;
         }
         addresses(&old, &decoded, new, &mut findings.addresses);
+        end(&old, &decoded, new, &mut findings);
         let notes = &mut findings.notes;
         match object.kernel(span) {
             Some(_) => allocation(object, span, &old, &decoded, new, &mut findings),
@@ -99,6 +106,11 @@ impl<'a> Part<'a> {
         inside.map(|(offset, listing, instruction)| (offset, listing.text(instruction)))
     }
 
+    /// The last instruction in front of the filler.
+    fn last(&self) -> Option<(u32, &'a str)> {
+        self.texts().filter(|(_, text)| !is_filler(text)).last()
+    }
+
     fn counts(&self) -> Counts {
         let mut seen: HashMap<EncodingId, ()> = HashMap::new();
         let mut counts = Counts::default();
@@ -116,6 +128,28 @@ impl<'a> Part<'a> {
         let reads = |text: &str| text.starts_with("s_getpc") || text.starts_with("s_get_pc");
         self.texts().filter(|(_, text)| reads(text)).map(|(offset, _)| offset).collect()
     }
+}
+
+/// Whether a kernel or function that ended still does. Behind its last instruction follow filler, and then the next one.
+fn end(old: &Part<'_>, new: &Part<'_>, section: &Section, findings: &mut Findings) {
+    let is_end = |text: &str| ENDS.iter().any(|end| text.starts_with(end));
+    if new.span.name.is_empty() || !old.texts().any(|(_, text)| is_end(text)) {
+        return;
+    }
+    let name = &new.span.name;
+    let line = section.line_at(new.last().map_or(new.span.range.start, |(offset, _)| offset));
+    if !new.texts().any(|(_, text)| is_end(text)) {
+        let message = format!("the new code of `{name}` does not end: it has no s_endpgm, return or jump");
+        findings.ends.push(Message::at(line, message).help("what stands behind it would be run next"));
+    } else if old.last().is_some_and(|(_, text)| is_end(text)) && !new.last().is_some_and(|(_, text)| is_end(text)) {
+        let message = format!("`{name}` ended with an s_endpgm, return or jump, and does not any more");
+        findings.notes.push(Message::at(line, message).help("what stands behind it may be run next"));
+    }
+}
+
+/// What may stand behind the end of code: nothing that LLVM knows is an empty text.
+fn is_filler(text: &str) -> bool {
+    text.is_empty() || text.starts_with("s_nop") || text.starts_with("s_code_end")
 }
 
 /// An address is the program counter and a distance in a literal, which nothing adjusts here.
