@@ -251,7 +251,8 @@ fn drifted(desk: &Desk) -> Test {
     // The linker's name: another file, the same code, descriptor and metadata.
     other[comment] = b'M';
     fs::write(desk.path("other.co"), other)?;
-    desk.coax("patch other.co roundtrip.s -o new.co")?.expect(0, &["warning: the text was made of another reference"])?;
+    desk.coax("patch other.co roundtrip.s -o new.co")?
+        .expect(0, &["warning: the text was made of another reference"])?;
     desk.coax("cmp ref.co other.co")?.expect(1, &["DIFFER", "section .comment+"])?;
     Ok(())
 }
