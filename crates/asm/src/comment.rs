@@ -5,10 +5,15 @@ use std::borrow::Cow;
 
 use memchr::{memchr_iter, memmem};
 
+/// Whether `/*` stands anywhere, be it in a string; most texts have none, and this costs little to know.
+pub fn may_have_block_comments(text: &[u8]) -> bool {
+    memchr_iter(b'/', text).any(|at| text.get(at + 1) == Some(&b'*'))
+}
+
 /// Replaces `/* … */` by spaces, keeping line ends. A comment that never ends is left as it is and its offset is
 /// returned, so that the caller can say where it starts.
 pub fn blank_block_comments(text: &[u8]) -> (Cow<'_, [u8]>, Option<usize>) {
-    if !memchr_iter(b'/', text).any(|at| text.get(at + 1) == Some(&b'*')) {
+    if !may_have_block_comments(text) {
         return (Cow::Borrowed(text), None);
     }
     let mut out = text.to_vec();

@@ -169,3 +169,24 @@ pub fn dynamic_lds_note(cells: &Cells, has_lds_traffic: bool) -> Option<String> 
     (has_lds_traffic && cells[Metric::LdsStaticBytes] == Cell::Value(0))
         .then(|| "dynamic LDS in use: lds_static_bytes is 0 whatever the launch asks for".into())
 }
+
+#[cfg(test)]
+mod tests {
+    use codeobj::descriptor::Family;
+    use isa::RegisterFile;
+
+    use super::*;
+
+    #[test]
+    fn both_tables_agree_on_which_processors_share_one_register_file() {
+        // `codeobj` knows it as a descriptor layout and `isa` as a register file; neither may use the other.
+        let mut seen = 0;
+        for processor in codeobj::target::mach::PROCESSORS.iter().map(|row| row.1) {
+            let Ok(target) = TargetId::parse(processor) else { continue };
+            let (Some(isa), Some(family)) = (isa_target(&target), Family::of(processor)) else { continue };
+            assert_eq!(isa.register_file == RegisterFile::Unified, family == Family::Gfx90a, "{processor}");
+            seen += 1;
+        }
+        assert!(seen > 40, "{seen} processors");
+    }
+}

@@ -13,6 +13,7 @@ mod values;
 use std::borrow::Cow;
 
 use asm::Statement;
+use asm::statement::strip_comment;
 use codeobj::Detail;
 use codeobj::metadata::{KernelMetadata, Metadata};
 
@@ -73,6 +74,9 @@ pub fn read(text: &[u8], source: &str, origin: Origin) -> FileKernels {
 
 /// The text without block comments. In the metadata LLVM knows none: `/*` is part of a name there.
 fn without_comments(text: &[u8]) -> (Cow<'_, [u8]>, Option<usize>) {
+    if !asm::comment::may_have_block_comments(text) {
+        return (Cow::Borrowed(text), None);
+    }
     let metadata = memchr::memmem::find(text, b".amdgpu_metadata").unwrap_or(text.len());
     let (code, metadata) = text.split_at(metadata);
     match asm::comment::blank_block_comments(code) {
@@ -103,7 +107,7 @@ pub fn outline(text: &[u8], source: &str, detail: Detail) -> Outline {
     scan.report_problems(source, &mut file.problems);
     let metadata = read_metadata(&scan, source, detail, &mut file);
     let fields = |block: &scan::DescriptorBlock<'_>| {
-        block.fields().map(|(name, value, _)| (string(name), string(value))).collect()
+        block.fields().map(|(name, value, _)| (string(name), string(strip_comment(value)))).collect()
     };
     Outline {
         target: scan.target.map(|(target, _)| string(target)),

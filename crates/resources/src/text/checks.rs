@@ -2,6 +2,7 @@
 //! disagreement means damage. Each check holds for every real compiler output that was at hand.
 
 use asm::expr::EvalError;
+use asm::statement::strip_comment;
 use codeobj::metadata::KernelMetadata;
 
 use super::scan::DescriptorBlock;
@@ -76,7 +77,7 @@ pub fn descriptor(
         };
         let Some(known) = known else { continue };
         let field = String::from_utf8_lossy(field);
-        match values.eval(text) {
+        match values.eval(strip_comment(text)) {
             // Symbols that the assembler itself defines.
             Err(EvalError::Undefined(symbol)) if symbol.starts_with(".amdgcn.") => {}
             Err(why) => found.push(format!(":{}: {field} has no value: {why}", line_of(at))),

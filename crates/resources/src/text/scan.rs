@@ -57,12 +57,10 @@ pub struct DescriptorBlock<'a> {
 }
 
 impl<'a> DescriptorBlock<'a> {
-    /// Directives with their arguments and offsets.
+    /// Directives with their arguments, comments still in them, and offsets.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8], usize)> + '_ {
         Lines::new(self.text).filter_map(|line| match Statement::parse(line.text) {
-            Statement::Directive { name, arguments } => {
-                Some((name, strip_comment(arguments), self.inside + line.offset))
-            }
+            Statement::Directive { name, arguments } => Some((name, arguments, self.inside + line.offset)),
             _ => None,
         })
     }
