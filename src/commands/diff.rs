@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use resources::pairing::Rewrite;
-use resources::{Diff, Verdict, table};
+use resources::{Diff, Policy, Verdict, table};
 
 use super::capture::{self, Environment};
 use super::inputs::Reading;
@@ -90,7 +90,7 @@ impl Opts {
             result.map_err(|e| errors.extend(e.messages.iter().map(|message| format!("{side}: {message}"))))
         });
         let [Ok(before), Ok(after)] = sides else { return Report::error(errors).deliver() };
-        let diff = Diff::new(&before, &after, &self.rewrites);
+        let diff = Diff::new(&before, &after, &self.rewrites, &Policy::default());
         let table = if self.quiet { String::new() } else { table::diff(&diff) };
         let report = Report {
             body: table + &table::untrustworthy(diff.problems.len()),

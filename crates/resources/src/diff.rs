@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::cell::Cell;
 use crate::metric::Metric;
 use crate::pairing::{self, Pair, Rewrite};
+use crate::policy::{Judgement, Policy};
 use crate::record::Record;
 use crate::snapshot::{SCHEMA, Snapshot, TOOL};
 use crate::verdict::Verdict;
@@ -39,12 +40,20 @@ pub struct Row<'s> {
     pub outcome: Outcome,
     /// Columns that are triggers and recorded on one side only.
     pub one_sided: Vec<Metric>,
+    /// What each figure that moved means under the policy.
+    judgements: Vec<(Metric, Judgement)>,
 }
 
 impl Row<'_> {
     /// Whether the table shows the row: something moved, or something is wrong.
     pub fn is_shown(&self) -> bool {
         !matches!(&self.outcome, Outcome::Compared(deltas) if deltas.is_empty() && self.one_sided.is_empty())
+    }
+
+    /// What the change of a figure means.
+    pub fn judgement(&self, metric: Metric) -> Judgement {
+        let moved = self.judgements.iter().find(|(m, _)| *m == metric);
+        moved.map_or(Judgement::Same, |(_, judgement)| judgement.clone())
     }
 
     fn deltas(&self) -> &[(Metric, i128)] {
@@ -69,10 +78,10 @@ pub struct Diff<'s> {
 }
 
 impl<'s> Diff<'s> {
-    /// Compares; `rewrites` are those of `--match`.
-    pub fn new(before: &'s Snapshot, after: &'s Snapshot, rewrites: &[Rewrite]) -> Diff<'s> {
+    /// Compares under `policy`; `rewrites` are those of `--match`.
+    pub fn new(before: &'s Snapshot, after: &'s Snapshot, rewrites: &[Rewrite], policy: &Policy) -> Diff<'s> {
         let (pairs, mut notes) = pairing::pair(before, after, rewrites);
-        let rows: Vec<Row<'s>> = pairs.iter().map(|pair| compare(pair, before, after)).collect();
+        let rows: Vec<Row<'s>> = pairs.iter().map(|pair| compare(pair, before, after, policy)).collect();
         notes.extend(rows.iter().flat_map(notes_of));
         notes.extend(not_recorded_note(&rows));
         let mut problems = Vec::new();
@@ -96,7 +105,7 @@ impl<'s> Diff<'s> {
 
     /// OK, REGRESSION or NOT TRUSTWORTHY; the last one wins.
     pub fn verdict(&self) -> Verdict {
-        match (self.problems.is_empty() && self.compared() > 0, self.worsened()) {
+        match (self.problems.is_empty() && self.compared() > 0, self.failing()) {
             (false, _) => Verdict::NotTrustworthy,
             (true, 0) => Verdict::Ok,
             (true, _) => Verdict::Regression,
@@ -116,6 +125,12 @@ impl<'s> Diff<'s> {
     /// How many trigger cells rose.
     pub fn worsened(&self) -> usize {
         self.triggers().filter(|delta| *delta > 0).count()
+    }
+
+    /// How many figures rose that the policy does not accept: without one, as many as trigger cells rose.
+    pub fn failing(&self) -> usize {
+        let judgements = self.rows.iter().flat_map(|row| &row.judgements);
+        judgements.filter(|(_, judgement)| *judgement == Judgement::Worse).count()
     }
 
     /// How many trigger cells fell.
@@ -176,16 +191,17 @@ pub const ONLY_IN_BEFORE: &str = "ONLY IN BEFORE";
 /// How a row of one side is shown.
 pub const ONLY_IN_AFTER: &str = "ONLY IN AFTER";
 
-fn compare<'s>(pair: &Pair, before: &'s Snapshot, after: &'s Snapshot) -> Row<'s> {
+fn compare<'s>(pair: &Pair, before: &'s Snapshot, after: &'s Snapshot, policy: &Policy) -> Row<'s> {
     let left = pair.before.as_ref().and_then(|key| before.kernels.get(key));
     let right = pair.after.as_ref().and_then(|key| after.kernels.get(key));
-    let mut one_sided = Vec::new();
+    let (mut one_sided, mut judgements) = (Vec::new(), Vec::new());
     let outcome = match (left, right) {
         (Some(a), Some(b)) => {
             let blockers = blockers(a, b);
             if blockers.is_empty() {
                 one_sided =
                     Metric::all().filter(|&m| m.is_trigger() && is_one_sided(&a.cells[m], &b.cells[m])).collect();
+                judgements = judge(pair.key(), a, b, policy);
                 Outcome::Compared(deltas(a, b))
             } else {
                 Outcome::Blocked(blockers)
@@ -194,7 +210,13 @@ fn compare<'s>(pair: &Pair, before: &'s Snapshot, after: &'s Snapshot) -> Row<'s
         (Some(_), None) => Outcome::OnlyBefore,
         _ => Outcome::OnlyAfter,
     };
-    Row { key: pair.key().to_owned(), before: left, after: right, outcome, one_sided }
+    Row { key: pair.key().to_owned(), before: left, after: right, outcome, one_sided, judgements }
+}
+
+/// What the policy makes of the figures that moved.
+fn judge(key: &str, a: &Record, b: &Record, policy: &Policy) -> Vec<(Metric, Judgement)> {
+    let judge = |m: Metric| Some(policy.judge(key, m, a.cells[m].value()?, b.cells[m].value()?));
+    Metric::all().filter_map(|m| Some((m, judge(m).filter(|judgement| *judgement != Judgement::Same)?))).collect()
 }
 
 /// Why two kernels cannot be compared.
@@ -237,7 +259,7 @@ fn deltas(a: &Record, b: &Record) -> Vec<(Metric, i128)> {
     Metric::all().filter_map(|m| Some((m, delta(m).filter(|d| *d != 0)?))).collect()
 }
 
-fn problems_of(row: &Row<'_>) -> Vec<String> {
+pub(crate) fn problems_of(row: &Row<'_>) -> Vec<String> {
     let key = &row.key;
     match &row.outcome {
         Outcome::Blocked(reasons) => reasons.iter().map(|reason| format!("{key}: {reason}")).collect(),

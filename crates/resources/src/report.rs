@@ -1,0 +1,170 @@
+//! What a command says of the kernels that it looked at, as one value. Every format is a rendering of it, so that no two
+//! can disagree; the table that scripts rely on ([`crate::table`]) and the JSON forms are older and stay beside it.
+
+use crate::cell::Cell;
+use crate::diff::{self, Diff, Outcome};
+use crate::metric::Metric;
+use crate::policy::Judgement;
+use crate::record::Record;
+use crate::snapshot::Snapshot;
+use crate::verdict::Verdict;
+
+/// One run's findings.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// `summarize`, `diff`, `baseline check`.
+    pub command: &'static str,
+    /// Each kernel, in the order of the keys.
+    pub kernels: Vec<Kernel>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// What makes the answer untrustworthy, each with its place; those of kernels included.
+    pub problems: Vec<String>,
+    /// What changes no verdict.
+    pub warnings: Vec<String>,
+    /// The conclusion.
+    pub verdict: Verdict,
+}
+
+/// One kernel.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// `<place below the input>::<kernel name>`.
+    pub key: String,
+    /// The file that it was read from: of after where there is one.
+    pub source: String,
+    /// Its target ID, where the input names one.
+    pub target: Option<String>,
+    /// What became of it.
+    pub status: Status,
+    /// A figure for each metric, in table order; none for a kernel that has no sides to show.
+    pub figures: Vec<Figure>,
+    /// What is wrong with it.
+    pub problems: Vec<String>,
+}
+
+/// What became of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Shown and compared with nothing.
+    Listed,
+    /// No figure moved.
+    Unchanged,
+    /// Figures moved, and none of those that can fail rose or fell, or the policy accepts it.
+    Changed,
+    /// Figures that can fail fell, none rose.
+    Improved,
+    /// A figure that can fail rose.
+    Worse,
+    /// Only after.
+    New,
+    /// Only before.
+    Gone,
+    /// The sides cannot be compared, or something is not known.
+    NotTrustworthy,
+}
+
+/// One figure on both sides; `summarize` has only an `after`.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// The column.
+    pub metric: Metric,
+    /// Before.
+    pub before: Option<Cell>,
+    /// After.
+    pub after: Option<Cell>,
+    /// What the change means.
+    pub judgement: Judgement,
+}
+
+impl Figure {
+    /// After − before, where both are known.
+    pub fn delta(&self) -> Option<i128> {
+        let known = |cell: &Option<Cell>| cell.as_ref().and_then(Cell::value).map(i128::from);
+        Some(known(&self.after)? - known(&self.before)?)
+    }
+}
+
+impl Report {
+    /// Of one snapshot.
+    pub fn of_snapshot(snapshot: &Snapshot) -> Report {
+        let kernels = snapshot.kernels.iter().map(|(key, record)| Kernel {
+            problems: problems(record),
+            status: if record.is_trustworthy() { Status::Listed } else { Status::NotTrustworthy },
+            ..kernel(key, None, Some(record), |_| Judgement::Same)
+        });
+        Report {
+            command: "summarize",
+            kernels: kernels.collect(),
+            notes: Vec::new(),
+            problems: snapshot.all_problems(),
+            warnings: snapshot.warnings.clone(),
+            verdict: snapshot.verdict(),
+        }
+    }
+
+    /// Of a comparison.
+    pub fn of_diff(diff: &Diff<'_>) -> Report {
+        Report {
+            command: "diff",
+            kernels: diff.rows.iter().map(of_row).collect(),
+            notes: diff.notes.clone(),
+            problems: diff.problems.clone(),
+            warnings: diff.warnings.clone(),
+            verdict: diff.verdict(),
+        }
+    }
+
+    /// How many kernels have that status.
+    pub fn count(&self, status: Status) -> usize {
+        self.kernels.iter().filter(|kernel| kernel.status == status).count()
+    }
+}
+
+fn of_row(row: &diff::Row<'_>) -> Kernel {
+    let shown = kernel(&row.key, row.before, row.after, |metric| row.judgement(metric));
+    let any = |wanted: fn(&Judgement) -> bool| shown.figures.iter().any(|figure| wanted(&figure.judgement));
+    let status = match &row.outcome {
+        Outcome::OnlyBefore => Status::Gone,
+        Outcome::OnlyAfter => Status::New,
+        Outcome::Blocked(_) => Status::NotTrustworthy,
+        Outcome::Compared(_) if !row.one_sided.is_empty() => Status::NotTrustworthy,
+        Outcome::Compared(_) if any(|j| *j == Judgement::Worse) => Status::Worse,
+        Outcome::Compared(_) if any(|j| matches!(j, Judgement::Allowed(_))) => Status::Changed,
+        Outcome::Compared(_) if any(|j| *j == Judgement::Better) => Status::Improved,
+        Outcome::Compared(deltas) if deltas.is_empty() => Status::Unchanged,
+        Outcome::Compared(_) => Status::Changed,
+    };
+    let mut problems = diff::problems_of(row);
+    problems.extend(row.before.iter().chain(&row.after).flat_map(|record| record.problems.iter().cloned()));
+    Kernel { status, problems, ..shown }
+}
+
+/// Problems and what is not known.
+fn problems(record: &Record) -> Vec<String> {
+    record.problems.iter().cloned().chain(record.unknowns()).collect()
+}
+
+fn kernel(
+    key: &str,
+    before: Option<&Record>,
+    after: Option<&Record>,
+    judgement: impl Fn(Metric) -> Judgement,
+) -> Kernel {
+    let shown = after.or(before);
+    let cell = |record: Option<&Record>, metric: Metric| record.map(|record| record.cells[metric].clone());
+    let figure = |metric| Figure {
+        metric,
+        before: cell(before, metric),
+        after: cell(after, metric),
+        judgement: judgement(metric),
+    };
+    Kernel {
+        key: key.to_owned(),
+        source: shown.map(|record| record.source.to_string()).unwrap_or_default(),
+        target: shown.and_then(|record| record.target.as_ref()).map(|target| target.text.clone()),
+        status: Status::Listed,
+        figures: Metric::all().map(figure).collect(),
+        problems: Vec::new(),
+    }
+}
