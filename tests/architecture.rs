@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Each room and what it may know. A new arrow is a decision: it changes this table and ARCHITECTURE.md together.
-const ARROWS: [(&str, &[&str]); 8] = [
-    ("coax", &["asm", "codeobj", "isa", "llvm", "resources", "rewrite"]),
+const ARROWS: [(&str, &[&str]); 10] = [
+    ("coax", &["asm", "codeobj", "compare", "gpu", "isa", "llvm", "resources", "rewrite"]),
     ("resources", &["asm", "codeobj", "isa"]),
     ("rewrite", &["asm", "codeobj", "isa", "llvm"]),
     ("codeobj", &[]),
     ("asm", &[]),
     ("isa", &[]),
+    ("gpu", &[]),
+    ("compare", &["codeobj", "gpu"]),
     ("llvm", &[]),
     // Measures the program from outside, as its users run it.
     ("bench", &[]),
