@@ -145,6 +145,14 @@ pub trait Device {
     /// Queues a launch.
     fn launch(&self, launch: &Launch<'_>) -> Result<()>;
 
+    /// Queues a launch whose begin and end are stamped into the events: by the device around the kernel alone where the
+    /// driver can, else around the launch in the queue.
+    fn launch_between(&self, launch: &Launch<'_>, start: Event, stop: Event) -> Result<()> {
+        self.record(start)?;
+        self.launch(launch)?;
+        self.record(stop)
+    }
+
     /// Makes an event.
     fn event(&self) -> Result<Event>;
 
