@@ -12,13 +12,28 @@ const QUIET_FOR: Duration = Duration::from_secs(1);
 /// A bar on stderr that appears when the work turns out to be long.
 pub struct Progress {
     started: Instant,
+    /// What is counted.
+    unit: &'static str,
     bar: Option<Mutex<Option<ProgressBar>>>,
 }
 
 impl Progress {
     /// Nothing is shown unless stderr is a terminal.
     pub fn new() -> Progress {
-        Progress { started: Instant::now(), bar: std::io::stderr().is_terminal().then(Mutex::default) }
+        Progress::of("files")
+    }
+
+    /// As [`Progress::new`], of other things than files.
+    pub fn of(unit: &'static str) -> Progress {
+        Progress { started: Instant::now(), unit, bar: std::io::stderr().is_terminal().then(Mutex::default) }
+    }
+
+    /// Says how far a phase of the work is.
+    pub fn phase(&self, phase: &str, done: usize, total: usize) {
+        self.at(done, total);
+        if let Some(Ok(Some(bar))) = self.bar.as_ref().map(|bar| bar.lock().map(|bar| bar.clone())) {
+            bar.set_message(phase.to_owned());
+        }
     }
 
     /// Says how far the work is.
@@ -30,7 +45,7 @@ impl Progress {
         let Ok(mut bar) = bar.lock() else { return };
         let bar = bar.get_or_insert_with(|| {
             let bar = ProgressBar::new(0);
-            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} files, {eta} left") {
+            if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:30}} {{msg}} {{pos}}/{{len}} {}, {{eta}} left", self.unit)) {
                 bar.set_style(style);
             }
             bar

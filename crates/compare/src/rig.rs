@@ -1,0 +1,171 @@
+//! A kernel ready to be launched on a site: images loaded, buffers allocated, arguments packed. Correctness and timing both
+//! work on one.
+
+use gpu::{Address, Device, Kernel, Launch, Module};
+
+use crate::buffers::{Guarded, Trespass};
+use crate::pack::Layout;
+use crate::random::Random;
+use crate::site::file::Role;
+use crate::site::{Buffer, Site};
+
+/// Bytes that are copied between host and device at once.
+pub const CHUNK_BYTES: usize = 64 << 20;
+
+/// A loaded kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Loaded {
+    module: Module,
+    /// The kernel.
+    pub kernel: Kernel,
+}
+
+impl Loaded {
+    /// Loads an image and finds the kernel in it.
+    pub fn load(device: &dyn Device, image: &[u8], kernel: &str) -> gpu::Result<Loaded> {
+        let module = device.load(image)?;
+        match device.kernel(module, kernel) {
+            Ok(kernel) => Ok(Loaded { module, kernel }),
+            Err(error) => {
+                let _ = device.unload(module); // the first error says more
+                Err(error)
+            }
+        }
+    }
+
+    /// Unloads it.
+    pub fn unload(self, device: &dyn Device) -> gpu::Result<()> {
+        device.unload(self.module)
+    }
+}
+
+/// The buffers of one launch, in the order of the site's.
+pub struct BufferSet {
+    buffers: Vec<Guarded>,
+    arguments: Vec<u8>,
+    /// Memory that only moves the others to new addresses.
+    spacer: Option<Address>,
+}
+
+impl BufferSet {
+    /// Allocates; a spacer of random size comes first, so that fresh buffers have fresh addresses.
+    pub fn allocate(device: &dyn Device, site: &Site, layout: &Layout, random: &mut Random) -> gpu::Result<BufferSet> {
+        let spacer = device.allocate(4096 * (1 + random.below(1024)))?;
+        let mut set = BufferSet { buffers: Vec::new(), arguments: Vec::new(), spacer: Some(spacer) };
+        for (_, buffer) in site.buffers() {
+            match Guarded::allocate(device, buffer.bytes) {
+                Ok(guarded) => set.buffers.push(guarded),
+                Err(error) => {
+                    let _ = set.free(device); // the first error says more
+                    return Err(error);
+                }
+            }
+        }
+        let addresses: Vec<u64> = set.buffers.iter().map(|buffer| buffer.data().0).collect();
+        set.arguments = layout.pack(site, &addresses);
+        Ok(set)
+    }
+
+    /// Gives everything back.
+    pub fn free(self, device: &dyn Device) -> gpu::Result<()> {
+        if let Some(spacer) = self.spacer {
+            device.free(spacer)?;
+        }
+        self.buffers.into_iter().try_for_each(|buffer| buffer.free(device))
+    }
+
+    /// Queues a launch of `kernel` with these buffers.
+    pub fn launch<'l>(&'l self, kernel: Kernel, site: &Site) -> Launch<'l> {
+        Launch {
+            kernel,
+            grid: site.grid,
+            block: site.block,
+            dynamic_lds_bytes: site.dynamic_lds_bytes,
+            arguments: &self.arguments,
+        }
+    }
+
+    /// Buffer by number, with what the site says of it.
+    pub fn each<'s>(&'s self, site: &'s Site) -> impl Iterator<Item = (usize, &'s str, &'s Buffer, &'s Guarded)> {
+        let pairs = site.buffers().zip(&self.buffers).enumerate();
+        pairs.map(|(number, ((name, buffer), guarded))| (number, name, buffer, guarded))
+    }
+
+    /// New guard patterns, inputs as given, poison in the outputs. `inputs` has an entry for each buffer, empty where
+    /// there is no fill.
+    pub fn prepare(
+        &mut self,
+        device: &dyn Device,
+        site: &Site,
+        inputs: &[Vec<u8>],
+        poison: u32,
+        random: &mut Random,
+    ) -> gpu::Result<()> {
+        for guarded in &mut self.buffers {
+            guarded.arm(device, random)?;
+        }
+        for (number, _, buffer, guarded) in self.each(site) {
+            match inputs.get(number).filter(|input| !input.is_empty()) {
+                Some(input) => device.write(guarded.data(), input)?,
+                None if matches!(buffer.role, Role::Out | Role::Scratch) => guarded.poison(device, poison)?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the inputs of another set.
+    pub fn copy_inputs(&self, device: &dyn Device, site: &Site, from: &BufferSet) -> gpu::Result<()> {
+        for ((_, _, buffer, to), from) in self.each(site).zip(&from.buffers) {
+            if buffer.fill.is_some() {
+                device.copy(to.data(), from.data(), buffer.bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Poison in the outputs; inputs and guards stay.
+    pub fn poison_outputs(&self, device: &dyn Device, site: &Site, poison: u32) -> gpu::Result<()> {
+        let outputs = self.each(site).filter(|(_, _, buffer, _)| matches!(buffer.role, Role::Out | Role::Scratch));
+        outputs.into_iter().try_for_each(|(_, _, _, guarded)| guarded.poison(device, poison))
+    }
+
+    /// Writes outside all buffers.
+    pub fn trespasses(&self, device: &dyn Device, site: &Site) -> gpu::Result<Vec<Trespass>> {
+        let mut found = Vec::new();
+        for (_, name, _, guarded) in self.each(site) {
+            found.extend(guarded.trespasses(device, name)?);
+        }
+        Ok(found)
+    }
+
+    /// Reads a buffer piece by piece: `visit(offset, bytes)`, until it says `false`.
+    pub fn read_in_chunks(
+        &self,
+        device: &dyn Device,
+        number: usize,
+        mut visit: impl FnMut(usize, &[u8]) -> bool,
+    ) -> gpu::Result<()> {
+        let Some(guarded) = self.buffers.get(number) else { return Ok(()) };
+        let total = guarded.bytes as usize;
+        let mut chunk = vec![0; total.min(CHUNK_BYTES)];
+        let mut offset = 0;
+        while offset < total {
+            let length = chunk.len().min(total - offset);
+            device.read(Address(guarded.data().0 + offset as u64), &mut chunk[..length])?;
+            if !visit(offset, &chunk[..length]) {
+                break;
+            }
+            offset += length;
+        }
+        Ok(())
+    }
+
+    /// Reads a whole buffer.
+    pub fn read_all(&self, device: &dyn Device, number: usize) -> gpu::Result<Vec<u8>> {
+        let Some(guarded) = self.buffers.get(number) else { return Ok(Vec::new()) };
+        let mut content = vec![0; guarded.bytes as usize];
+        device.read(guarded.data(), &mut content)?;
+        Ok(content)
+    }
+}

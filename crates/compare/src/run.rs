@@ -1,0 +1,267 @@
+//! One comparison from images to report: find the kernel, hold site and metadata together, observe, judge, time.
+
+use std::time::Duration;
+
+use codeobj::metadata::KernelMetadata;
+use codeobj::{CodeObject, Detail};
+use gpu::{Device, ErrorKind};
+
+use crate::correctness::{self, Observed};
+use crate::judge;
+use crate::pack::{self, Layout};
+use crate::report::{ImageSummary, Report, Timing};
+use crate::requirement::Requirement;
+use crate::site::{DeviceFacts, Site};
+use crate::timing::roofline::Peaks;
+use crate::timing::{self, Settings, Speed};
+use crate::watch::Watch;
+
+/// One of the two.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// As the user named it.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The one that is right by definition.
+    pub reference: Image,
+    /// The one that is judged.
+    pub test: Image,
+    /// What outputs must fulfil where the site does not say; bits when nobody does.
+    pub requirement: Requirement,
+    /// Of the inputs.
+    pub seed: u64,
+    /// Whether the kernels may declare different things (LDS, scratch, work-group size).
+    pub allow_metadata: bool,
+    /// How to time; none for correctness alone.
+    pub timing: Option<Settings>,
+    /// The device's peak, as the user knows it.
+    pub peak_flops: Option<f64>,
+}
+
+/// Why there is no report.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// The inputs do not fit together; every problem.
+    BadInput(Vec<String>),
+    /// This machine cannot do it: no driver, no device, an image for another target.
+    NotAvailable(String),
+    /// The device failed before anything could be judged.
+    NotEstablished(String),
+}
+
+impl From<gpu::Error> for Failure {
+    fn from(error: gpu::Error) -> Failure {
+        match error.kind() {
+            ErrorKind::NoDriver | ErrorKind::NoDevice | ErrorKind::Unsupported => {
+                Failure::NotAvailable(error.to_string())
+            }
+            _ => Failure::NotEstablished(error.to_string()),
+        }
+    }
+}
+
+/// Facts of a device for expressions.
+pub fn facts(device: &dyn Device) -> DeviceFacts {
+    let info = device.info();
+    DeviceFacts { compute_units: info.compute_units, wave_size: info.wave_size }
+}
+
+/// Compares.
+///
+/// # Errors
+/// See [`Failure`]; a wrong or broken test is no failure, but a report.
+pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn Watch) -> Result<Report, Failure> {
+    let objects = [&request.reference, &request.test].map(Object::read);
+    let [reference, test] = match objects {
+        [Ok(reference), Ok(test)] => [reference, test],
+        [Err(why), _] | [_, Err(why)] => return Err(Failure::BadInput(vec![why])),
+    };
+    let info = device.info();
+    for object in [&reference, &test] {
+        object.refuse_other_target(&info.target).map_err(Failure::NotAvailable)?;
+    }
+    let kernel = find_kernel(site, &reference, &test)?;
+    let kernel = loadable_kernel(device, request, site, kernel)?;
+    let (mut findings, mut problems) = (Vec::new(), Vec::new());
+    let layout = match (reference.kernel(&kernel), test.kernel(&kernel)) {
+        (Some(a), Some(b)) => {
+            findings.extend(metadata_differences(a, b));
+            let lds = a.group_segment_fixed_size.value().unwrap_or_default();
+            problems.extend(pack::lds_problem(site, lds, info.max_lds_bytes));
+            Layout::from_metadata(site, a)
+        }
+        _ => Layout::from_site(site),
+    };
+    let layout = layout.map_err(|why| Failure::BadInput([why, problems.clone()].concat()))?;
+    if !problems.is_empty() {
+        return Err(Failure::BadInput(problems));
+    }
+    if !request.allow_metadata && !findings.is_empty() {
+        findings.push("--allow-metadata accepts that the kernels declare different things".into());
+    }
+    let differs = if request.allow_metadata { Vec::new() } else { findings.clone() };
+    let mut report = Report::new(device, site, &kernel, [summary(&request.reference), summary(&request.test)]);
+    if request.allow_metadata {
+        report.notes.extend(findings);
+    }
+    let subject = correctness::Subject {
+        device,
+        site,
+        layout: &layout,
+        reference: &request.reference.bytes,
+        test: &request.test.bytes,
+        kernel: &kernel,
+        seed: request.seed,
+    };
+    let observed = correctness::observe(&subject, watch)?;
+    report.fill_in(&observed);
+    judge::judge(&mut report, site, &observed, &request.requirement, differs);
+    if let Some(settings) = &request.timing {
+        let timing = time(&subject, &observed, settings, request, watch)?;
+        judge::judge_timing(&mut report, timing);
+    }
+    Ok(report)
+}
+
+fn time(
+    subject: &correctness::Subject<'_>,
+    observed: &Observed,
+    settings: &Settings,
+    request: &Request,
+    watch: &mut dyn Watch,
+) -> Result<Timing, Failure> {
+    let timed = timing::measure::Subject {
+        device: subject.device,
+        site: subject.site,
+        layout: subject.layout,
+        reference: subject.reference,
+        test: subject.test,
+        kernel: subject.kernel,
+        inputs: &observed.inputs,
+        expected_reference: &observed.expected_reference,
+        expected_test: &observed.expected_test,
+    };
+    let before = subject.device.telemetry();
+    let measured = timing::measure::measure(&timed, settings, watch)?;
+    let after = subject.device.telemetry();
+    let peaks =
+        Peaks { flops: request.peak_flops, bytes_per_second: subject.device.info().peak_bytes_per_second };
+    let speed = Speed::of(&measured.samples, settings.confidence);
+    Ok(Timing::new(subject.site, *settings, measured, speed, peaks, [before, after]))
+}
+
+fn summary(image: &Image) -> ImageSummary {
+    ImageSummary::of(&image.name, &image.bytes)
+}
+
+/// An image, and what is known of it without a device.
+struct Object<'i> {
+    image: &'i Image,
+    /// None for formats that only a driver reads: cubins, PTX.
+    code_object: Option<CodeObject>,
+}
+
+impl<'i> Object<'i> {
+    fn read(image: &'i Image) -> Result<Object<'i>, String> {
+        let code_object = match codeobj::is_amdgpu_elf(&image.bytes) {
+            true => Some(CodeObject::parse_with(&image.bytes, Detail::Full).map_err(|e| format!("{}: {e}", image.name))?),
+            false => None,
+        };
+        Ok(Object { image, code_object })
+    }
+
+    fn kernel(&self, name: &str) -> Option<&KernelMetadata> {
+        let kernels = &self.code_object.as_ref()?.kernels;
+        kernels.iter().find(|kernel| kernel.name == name).map(|kernel| &kernel.metadata)
+    }
+
+    /// A device whose target is not known is left to say for itself.
+    fn refuse_other_target(&self, target: &str) -> Result<(), String> {
+        let Some(object) = &self.code_object else { return Ok(()) };
+        let processor = object.target.processor.as_deref().unwrap_or("?");
+        match target.starts_with("gfx") && target != processor && !processor.ends_with("-generic") {
+            true => Err(format!("{}: is for {processor}, the device is {target}", self.image.name)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Candidates for the kernel's name: those that the metadata of both images has, or all where a driver has to say.
+fn find_kernel(site: &Site, reference: &Object<'_>, test: &Object<'_>) -> Result<Vec<String>, Failure> {
+    let mut candidates = site.kernels.clone();
+    for object in [reference, test] {
+        let Some(code_object) = &object.code_object else { continue };
+        candidates.retain(|name| object.kernel(name).is_some());
+        if candidates.is_empty() {
+            let known: Vec<&str> = code_object.kernels.iter().map(|kernel| kernel.name.as_str()).take(8).collect();
+            return Err(Failure::BadInput(vec![format!(
+                "{}: no kernel `{}`; there are {}",
+                object.image.name,
+                site.kernels.join("`, `"),
+                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+            )]));
+        }
+    }
+    Ok(candidates)
+}
+
+/// The first candidate that the driver finds in both images. A test that does not load where the reference does was broken
+/// by its edit.
+fn loadable_kernel(
+    device: &dyn Device,
+    request: &Request,
+    _site: &Site,
+    candidates: Vec<String>,
+) -> Result<String, Failure> {
+    let mut found: Vec<String> = candidates.clone();
+    for (image, whose) in [(&request.reference, "reference"), (&request.test, "test")] {
+        let module = device.load(&image.bytes).map_err(|error| match (error.kind(), whose) {
+            (ErrorKind::BadImage, "reference") => Failure::NotAvailable(format!("{}: {error}", image.name)),
+            (ErrorKind::BadImage, _) => Failure::BadInput(vec![format!(
+                "{}: {error}; the reference loads, so the edit broke it",
+                image.name
+            )]),
+            _ => error.into(),
+        })?;
+        found.retain(|name| device.kernel(module, name).is_ok());
+        device.unload(module)?;
+        if found.is_empty() {
+            return Err(Failure::BadInput(vec![format!("{}: no kernel `{}`", image.name, candidates.join("`, `"))]));
+        }
+    }
+    Ok(found.swap_remove(0))
+}
+
+/// What the kernels declare differently. A faster kernel that takes more LDS or other arguments is another kernel.
+fn metadata_differences(a: &KernelMetadata, b: &KernelMetadata) -> Vec<String> {
+    let counts = [
+        (".group_segment_fixed_size", &a.group_segment_fixed_size, &b.group_segment_fixed_size),
+        (".private_segment_fixed_size", &a.private_segment_fixed_size, &b.private_segment_fixed_size),
+        (".kernarg_segment_size", &a.kernarg_segment_size, &b.kernarg_segment_size),
+        (".max_flat_workgroup_size", &a.max_flat_workgroup_size, &b.max_flat_workgroup_size),
+        (".wavefront_size", &a.wavefront_size, &b.wavefront_size),
+    ];
+    let show = |count: &codeobj::metadata::Count| count.value().map_or_else(|| "none".into(), |value| value.to_string());
+    let mut found: Vec<String> = counts
+        .iter()
+        .filter(|(_, a, b)| a != b)
+        .map(|(key, a, b)| format!("the metadata differs: {key} is {} in the reference, {} in the test", show(a), show(b)))
+        .collect();
+    if a.reqd_workgroup_size != b.reqd_workgroup_size {
+        found.push("the metadata differs: .reqd_workgroup_size".into());
+    }
+    let place = |arg: &codeobj::metadata::Arg| (arg.offset.clone(), arg.size.clone(), arg.value_kind.clone());
+    if a.args.len() != b.args.len() || a.args.iter().zip(&b.args).any(|(a, b)| place(a) != place(b)) {
+        found.push(format!("the metadata differs: {} arguments in the reference, {} in the test, or others", a.args.len(), b.args.len()));
+    }
+    found
+}
+
+/// A launch that takes longer than this hangs, unless the user says otherwise.
+pub const LAUNCH_TIMEOUT: Duration = Duration::from_secs(30);

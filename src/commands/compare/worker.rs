@@ -1,0 +1,296 @@
+//! The process that owns the device. The same program, re-executed with a hidden first argument: what to do comes in on its
+//! stdin, what happens goes out on its stdout, a line of JSON each. It ends when its parent does.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use compare::report::Report;
+use compare::requirement::Requirement;
+use compare::run::{self, Failure, Image, Request};
+use compare::site::Site;
+use compare::site::builtin::Builtin;
+use compare::timing::{CacheMode, Settings};
+use compare::watch::Watch;
+use gpu::{Device, DeviceName};
+use serde::{Deserialize, Serialize};
+
+/// The first argument that makes this program the device's owner.
+pub const ARGUMENT: &str = "__device-worker";
+
+/// A job is a few thousand bytes, and two images follow it.
+const MAX_PART_BYTES: u64 = 4 << 30;
+
+/// What to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// `hip:0`; the first that there is when none is named.
+    pub device: Option<String>,
+    /// How long to wait for a device that another run holds.
+    pub wait: Duration,
+    /// What to do on it.
+    pub task: Task,
+}
+
+/// What to do on a device.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Compare two images.
+    Compare(Box<Comparison>),
+    /// See whether the device answers.
+    Probe,
+}
+
+/// A comparison as it is handed over; the images follow it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Comparison {
+    /// As the user named it.
+    pub reference: String,
+    /// As the user named it.
+    pub test: String,
+    /// A site file, or the name of a built-in site.
+    pub site: SiteSource,
+    /// `--require`.
+    pub requirement: String,
+    /// `--seed`.
+    pub seed: u64,
+    /// `--allow-metadata`.
+    pub allow_metadata: bool,
+    /// How to time.
+    pub timing: Option<TimingOptions>,
+    /// `--peak-tflops`, in operations per second.
+    pub peak_flops: Option<f64>,
+}
+
+/// Where the site is from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum SiteSource {
+    /// A file.
+    File(PathBuf),
+    /// Built in.
+    Builtin(String),
+}
+
+/// [`Settings`], as they are handed over.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct TimingOptions {
+    /// See [`Settings`].
+    pub warmup: u32,
+    /// See [`Settings`].
+    pub iterations: u32,
+    /// See [`Settings`].
+    pub blocks: u32,
+    /// See [`Settings`].
+    pub confidence: f64,
+    /// See [`Settings`].
+    pub cache: CacheMode,
+    /// See [`Settings`].
+    pub budget: Duration,
+}
+
+/// What happens.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Event {
+    /// The device is open, under its lock.
+    Opened(String),
+    /// Another run holds the device.
+    Waiting(String),
+    /// Something is queued that a broken kernel could hang in.
+    Queued(String, u32),
+    /// It came back.
+    Returned,
+    /// How far it is.
+    Progress(String, u64, u64),
+    /// The end.
+    Compared(Box<Report>),
+    /// The device answers.
+    Probed,
+    /// The end, without a report.
+    Failed(Failed),
+}
+
+/// [`Failure`], as it is handed over.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Failed {
+    /// Exit 2.
+    BadInput(Vec<String>),
+    /// Exit 3.
+    NotAvailable(String),
+    /// Exit 2.
+    NotEstablished(String),
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Failed {
+        match failure {
+            Failure::BadInput(why) => Failed::BadInput(why),
+            Failure::NotAvailable(why) => Failed::NotAvailable(why),
+            Failure::NotEstablished(why) => Failed::NotEstablished(why),
+        }
+    }
+}
+
+/// Becomes the owner of a device and never returns when this process was started as one. Call it first in `main`.
+pub fn main_if_requested() {
+    if std::env::args_os().nth(1).is_none_or(|first| first != ARGUMENT) {
+        return;
+    }
+    let outcome = work().unwrap_or_else(Event::Failed);
+    say(&outcome);
+    // Drivers' destructors may hang after a fault; nothing of ours is left to do.
+    let _ = io::stdout().flush();
+    std::process::exit(0);
+}
+
+/// Writes the job and the images to the worker's stdin; the worker lives as long as it stays open.
+pub fn hand_over(mut to: impl Write, job: &Job, images: &[&[u8]]) -> io::Result<()> {
+    let text = serde_json::to_vec(job)?;
+    for part in std::iter::once(&text[..]).chain(images.iter().copied()) {
+        to.write_all(&(part.len() as u64).to_le_bytes())?;
+        to.write_all(part)?;
+    }
+    to.flush()
+}
+
+fn read_part(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut length = [0; 8];
+    from.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    if length > MAX_PART_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a part of the job is too large"));
+    }
+    let mut part = Vec::new();
+    from.take(length).read_to_end(&mut part)?;
+    if (part.len() as u64) < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(part) }
+}
+
+fn work() -> Result<Event, Failed> {
+    let broken = |error: io::Error| Failed::NotEstablished(format!("the job did not arrive: {error}"));
+    let mut stdin = io::stdin().lock();
+    let text = read_part(&mut stdin).map_err(broken)?;
+    let job: Job = serde_json::from_slice(&text).map_err(|error| broken(error.into()))?;
+    let mut images = Vec::new();
+    if let Task::Compare(_) = job.task {
+        for _ in 0..2 {
+            images.push(read_part(&mut stdin).map_err(broken)?);
+        }
+    }
+    drop(stdin);
+    end_with_parent();
+    let name: DeviceName = match &job.device {
+        Some(name) => name.parse().map_err(|why| Failed::BadInput(vec![why]))?,
+        None => gpu::first().map_err(|error| Failed::NotAvailable(error.to_string()))?,
+    };
+    let device = gpu::open(name).map_err(|error| Failed::from(Failure::from(error)))?;
+    let Task::Compare(comparison) = job.task else { return probe(&*device) };
+    let _lock = lock(&*device, job.wait)?;
+    say(&Event::Opened(format!("{} ({})", device.info().name, device.info().driver)));
+    let facts = run::facts(&*device);
+    let site = match &comparison.site {
+        SiteSource::File(path) => Site::read(path, facts),
+        SiteSource::Builtin(name) => match Builtin::find(name) {
+            Some(builtin) => builtin.site(facts),
+            None => Err(format!("`{name}` is no built-in site")),
+        },
+    };
+    let site = site.map_err(|why| Failed::BadInput(vec![why]))?;
+    let requirement: Requirement =
+        comparison.requirement.parse().map_err(|why: compare::Error| Failed::BadInput(vec![why.to_string()]))?;
+    let mut images = images.into_iter();
+    let mut image = |name: &str| Image { name: name.to_owned(), bytes: images.next().unwrap_or_default() };
+    let request = Request {
+        reference: image(&comparison.reference),
+        test: image(&comparison.test),
+        requirement,
+        seed: comparison.seed,
+        allow_metadata: comparison.allow_metadata,
+        timing: comparison.timing.map(settings),
+        peak_flops: comparison.peak_flops,
+    };
+    let report = run::run(&*device, &site, &request, &mut Told).map_err(Failed::from)?;
+    // Whatever a driver does while it is taken down comes after the report.
+    say(&Event::Compared(Box::new(report)));
+    let _ = io::stdout().flush();
+    std::process::exit(0);
+}
+
+fn settings(options: TimingOptions) -> Settings {
+    let TimingOptions { warmup, iterations, blocks, confidence, cache, budget } = options;
+    Settings { warmup, iterations, blocks, confidence, cache, budget, seed: u64::from(std::process::id()), ..Settings::default() }
+}
+
+fn probe(device: &dyn Device) -> Result<Event, Failed> {
+    let answers = || -> gpu::Result<bool> {
+        let at = device.allocate(4096)?;
+        device.fill(at, 0x0bad_cafe, 1024)?;
+        let mut content = [0; 4096];
+        device.read(at, &mut content)?;
+        device.free(at)?;
+        Ok(content.chunks(4).all(|word| word == 0x0bad_cafe_u32.to_le_bytes()))
+    };
+    match answers() {
+        Ok(true) => Ok(Event::Probed),
+        Ok(false) => Err(Failed::NotEstablished("memory of the device does not keep what is written".into())),
+        Err(error) => Err(Failed::NotEstablished(error.to_string())),
+    }
+}
+
+/// The device for this run alone.
+fn lock(device: &dyn Device, wait: Duration) -> Result<gpu::Lock, Failed> {
+    let started = Instant::now();
+    let mut told = false;
+    loop {
+        match gpu::Lock::try_take(&device.info().bus_id) {
+            Err(error) => return Err(Failed::NotEstablished(format!("the device's lock: {error}"))),
+            Ok(Ok(lock)) => return Ok(lock),
+            Ok(Err(held)) if started.elapsed() >= wait => {
+                return Err(Failed::NotAvailable(format!(
+                    "{} is in use by {} ({}); --wait SECONDS waits for it",
+                    device.info().id,
+                    if held.holder.is_empty() { "another run" } else { &held.holder },
+                    held.path.display()
+                )));
+            }
+            Ok(Err(held)) => {
+                if !told {
+                    say(&Event::Waiting(held.holder));
+                    told = true;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+}
+
+/// Ends this process when the parent's end of stdin is closed, even while a launch hangs.
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        let mut rest = [0; 64];
+        while matches!(io::stdin().read(&mut rest), Ok(1..)) {}
+        std::process::exit(1);
+    });
+}
+
+fn say(event: &Event) {
+    let Ok(mut line) = serde_json::to_vec(event) else { return };
+    line.push(b'\n');
+    // Without a parent nobody listens; `end_with_parent` sees to the end.
+    let _ = io::stdout().lock().write_all(&line);
+}
+
+/// Tells the parent.
+struct Told;
+
+impl Watch for Told {
+    fn queued(&mut self, what: &str, launches: u32) {
+        say(&Event::Queued(what.to_owned(), launches));
+    }
+
+    fn returned(&mut self) {
+        say(&Event::Returned);
+    }
+
+    fn progress(&mut self, phase: &str, done: u64, total: u64) {
+        say(&Event::Progress(phase.to_owned(), done, total));
+    }
+}
