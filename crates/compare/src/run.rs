@@ -169,7 +169,7 @@ struct Object<'i> {
 
 impl<'i> Object<'i> {
     fn read(image: &'i Image) -> Result<Object<'i>, String> {
-        let code_object = match codeobj::is_amdgpu_elf(&image.bytes) {
+        let code_object = match codeobj::container::sniff(&image.bytes) == Some(codeobj::container::Kind::CodeObject) {
             true => Some(CodeObject::parse_with(&image.bytes, Detail::Full).map_err(|e| format!("{}: {e}", image.name))?),
             false => None,
         };

@@ -1,0 +1,175 @@
+//! Numbers of sign, exponent and mantissa, from 4 to 64 bits, and the e8m0 scale: decoding and rounding by the facts of
+//! a format, in integers, so that the result is the same on every machine.
+
+use super::Class;
+
+/// A binary floating-point format with a sign bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Bits of the exponent field.
+    pub exponent_bits: u32,
+    /// Bits of the mantissa field.
+    pub mantissa_bits: u32,
+    /// Subtracted from the exponent field.
+    pub bias: i32,
+    /// Which bits are no numbers.
+    pub specials: Specials,
+}
+
+/// Which bits of a format are infinite or NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Specials {
+    /// The highest exponent: infinite where the mantissa is 0, else NaN.
+    Ieee,
+    /// All exponent and mantissa bits set is NaN; nothing is infinite (OFP8's E4M3).
+    AllOnesNan,
+    /// What would be -0 is NaN; nothing is infinite, and zero has one sign.
+    Fnuz,
+    /// Every code is a number (MX's FP6 and FP4).
+    None,
+}
+
+impl Format {
+    /// The sign bit.
+    pub const fn sign_bit(self) -> u64 {
+        1 << (self.exponent_bits + self.mantissa_bits)
+    }
+
+    /// The largest finite magnitude, as bits.
+    pub const fn largest(self) -> u64 {
+        match self.specials {
+            Specials::Ieee => self.infinity_bits() - 1,
+            Specials::AllOnesNan => self.sign_bit() - 2,
+            Specials::Fnuz | Specials::None => self.sign_bit() - 1,
+        }
+    }
+
+    /// The highest exponent over an empty mantissa: +Inf of an IEEE format.
+    const fn infinity_bits(self) -> u64 {
+        ((1 << self.exponent_bits) - 1) << self.mantissa_bits
+    }
+
+    /// +Inf, if the format has it.
+    pub fn infinity(self) -> Option<u64> {
+        (self.specials == Specials::Ieee).then(|| self.infinity_bits())
+    }
+
+    /// A quiet NaN, if the format has one.
+    pub fn nan(self) -> Option<u64> {
+        match self.specials {
+            Specials::Ieee => Some(self.infinity_bits() | 1 << (self.mantissa_bits - 1)),
+            Specials::AllOnesNan => Some(self.sign_bit() - 1),
+            Specials::Fnuz => Some(self.sign_bit()),
+            Specials::None => None,
+        }
+    }
+
+    /// What sort of value `bits` are.
+    pub fn classify(self, bits: u64) -> Class {
+        let magnitude = bits & (self.sign_bit() - 1);
+        if self.specials == Specials::Fnuz && bits == self.sign_bit() {
+            Class::Nan
+        } else if magnitude == 0 {
+            Class::Zero
+        } else if magnitude >> self.mantissa_bits == 0 {
+            Class::Denormal
+        } else if magnitude <= self.largest() {
+            Class::Normal
+        } else if self.infinity() == Some(magnitude) {
+            Class::Infinite
+        } else {
+            Class::Nan
+        }
+    }
+
+    /// The value of `bits`, exact.
+    pub fn decode(self, bits: u64) -> f64 {
+        if self.mantissa_bits == 52 {
+            return f64::from_bits(bits);
+        }
+        let sign = if bits & self.sign_bit() == 0 { 1.0 } else { -1.0 };
+        let magnitude = bits & (self.sign_bit() - 1);
+        match self.classify(bits) {
+            Class::Nan => f64::NAN,
+            Class::Infinite => sign * f64::INFINITY,
+            _ => {
+                let exponent = magnitude >> self.mantissa_bits;
+                let mantissa = magnitude & ((1 << self.mantissa_bits) - 1);
+                let implicit = u64::from(exponent != 0) << self.mantissa_bits;
+                let power = exponent.max(1) as i32 - self.bias - self.mantissa_bits as i32;
+                sign * (mantissa | implicit) as f64 * power_of_two(power)
+            }
+        }
+    }
+
+    /// The bits nearest to `value`, ties to even. What lies beyond the range becomes infinite if `overflows` says so,
+    /// else the largest number. None: NaN in a format that has none.
+    pub fn encode(self, value: f64, overflows: bool) -> Option<u64> {
+        if value.is_nan() {
+            return self.nan();
+        }
+        let sign = if value.is_sign_negative() { self.sign_bit() } else { 0 };
+        let magnitude = match self.round(value.abs()) {
+            _ if value.is_infinite() => match self.infinity().or(self.nan()) {
+                Some(special) => special,
+                None => self.largest(),
+            },
+            rounded if rounded <= self.largest() => rounded,
+            _ if overflows => self.infinity()?,
+            _ => self.largest(),
+        };
+        match self.specials {
+            // Zero has one sign, and NaN brings its own.
+            Specials::Fnuz if magnitude == 0 || magnitude == self.sign_bit() => Some(magnitude),
+            _ => Some(sign | magnitude),
+        }
+    }
+
+    /// The magnitude nearest to a finite, non-negative value as if the exponent had no end.
+    fn round(self, value: f64) -> u64 {
+        let bits = value.to_bits();
+        let (field, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
+        // value = significand * 2^(exponent - 52)
+        let (significand, exponent) = match field {
+            0 => (fraction, -1022),
+            _ => (fraction | 1 << 52, field - 1023),
+        };
+        // Denormals of the format share the exponent of its smallest normal numbers.
+        let kept = exponent.max(1 - self.bias);
+        let shift = (kept - exponent) as u32 + 52 - self.mantissa_bits;
+        // 53 bits moved by 54 or more are less than half of the last place.
+        let rounded = if shift >= 54 { 0 } else { shift_right_to_even(significand, shift) };
+        // A mantissa that rounds up to the next power of two carries into the exponent.
+        (((kept + self.bias - 1) as u64) << self.mantissa_bits) + rounded
+    }
+}
+
+fn shift_right_to_even(value: u64, shift: u32) -> u64 {
+    if shift == 0 {
+        return value;
+    }
+    let (kept, rest, half) = (value >> shift, value & ((1 << shift) - 1), 1 << (shift - 1));
+    kept + u64::from(rest > half || (rest == half && kept & 1 == 1))
+}
+
+/// 2^power for powers that f64 has as normal numbers.
+fn power_of_two(power: i32) -> f64 {
+    f64::from_bits(((power + 1023) as u64) << 52)
+}
+
+/// The value of an e8m0 scale.
+pub(super) fn decode_scale(bits: u64) -> f64 {
+    if bits == 0xff { f64::NAN } else { power_of_two(bits as i32 - 127) }
+}
+
+/// The scale nearest to a value: halfway (1.5 times a power of two) goes up, finite values saturate, and what no scale
+/// can stand for (zero, negative, infinite, NaN) is NaN. MX leaves this rounding open; this is `ml_dtypes`' but for
+/// large values.
+pub(super) fn encode_scale(value: f64) -> u64 {
+    if value.is_nan() || value <= 0.0 || value.is_infinite() {
+        return 0xff;
+    }
+    let bits = value.to_bits();
+    let rounds_up = i32::from(bits >> 51 & 1 == 1);
+    (((bits >> 52) as i32 - 1023 + rounds_up).clamp(-127, 127) + 127) as u64
+}

@@ -1,0 +1,114 @@
+//! Which indices the elements that differ have: the range of each dimension, and repetitions along rows and columns.
+
+use super::indices;
+
+/// The longest repetition looked for; tiles of kernels are powers of two.
+const PERIOD: usize = 256;
+
+/// The indices met so far.
+#[derive(Clone, Debug)]
+pub(super) struct Clusters {
+    /// Lowest and highest index of each dimension.
+    ranges: Vec<(u64, u64)>,
+    /// Which remainders of the column by [`PERIOD`] occurred.
+    columns: Vec<bool>,
+    /// The same of the second last dimension.
+    rows: Vec<bool>,
+}
+
+impl Clusters {
+    pub(super) fn new(dimensions: usize) -> Clusters {
+        Clusters { ranges: vec![(u64::MAX, 0); dimensions], columns: vec![false; PERIOD], rows: vec![false; PERIOD] }
+    }
+
+    /// Something differs in the row that starts at this index.
+    pub(super) fn enter_row(&mut self, shape: &[u64], row_start: u64) {
+        let at = indices(shape, row_start);
+        let Some((_, outer)) = at.split_last() else { return };
+        for (range, &index) in self.ranges.iter_mut().zip(outer) {
+            *range = (range.0.min(index), range.1.max(index));
+        }
+        if let Some(&row) = outer.last() {
+            self.rows[row as usize % PERIOD] = true;
+        }
+    }
+
+    /// The element in this column of the row differs.
+    #[inline]
+    pub(super) fn add(&mut self, column: u64) {
+        if let Some(range) = self.ranges.last_mut() {
+            *range = (range.0.min(column), range.1.max(column));
+        }
+        self.columns[column as usize % PERIOD] = true;
+    }
+
+    pub(super) fn join(&mut self, other: &Clusters) {
+        for (range, &(low, high)) in self.ranges.iter_mut().zip(&other.ranges) {
+            *range = (range.0.min(low), range.1.max(high));
+        }
+        self.columns.iter_mut().zip(&other.columns).for_each(|(seen, more)| *seen |= more);
+        self.rows.iter_mut().zip(&other.rows).for_each(|(seen, more)| *seen |= more);
+    }
+
+    /// A line for each fact.
+    pub(super) fn describe(&self, shape: &[u64], total: u64) -> Vec<String> {
+        let dimensions = shape.len();
+        let mut lines = Vec::new();
+        for (dimension, (&(low, high), &extent)) in self.ranges.iter().zip(shape).enumerate() {
+            let name = name(dimension, dimensions);
+            if extent > 1 && low == high {
+                lines.push(format!("all in {name} {low} of {extent}"));
+            } else if (low, high + 1) != (0, extent) {
+                lines.push(format!("{} {low}–{high} of {extent}", plural(&name)));
+            }
+            let seen = match dimensions - dimension {
+                1 => &self.columns,
+                2 => &self.rows,
+                _ => continue,
+            };
+            if let Some((period, first, last)) = repetition(seen, high - low + 1) {
+                let of = format!("of every {period}");
+                lines.push(match first == last {
+                    true => format!("{name} {first} {of}"),
+                    false => format!("{} {first}–{last} {of}", plural(&name)),
+                });
+            }
+        }
+        let size = self.ranges.iter().fold(1_u128, |size, (low, high)| size * u128::from(high - low + 1));
+        if total > 1 && u128::from(total) == size {
+            lines.push("every element there".to_owned());
+        }
+        lines
+    }
+}
+
+/// `row` and `column` for the last two dimensions, `index I of dimension N` says more than a name for others.
+fn name(dimension: usize, dimensions: usize) -> String {
+    match dimensions - dimension {
+        1 => "column".to_owned(),
+        2 => "row".to_owned(),
+        _ => format!("dimension {dimension} index"),
+    }
+}
+
+fn plural(name: &str) -> String {
+    if name.ends_with("index") { name.replace("index", "indices") } else { format!("{name}s") }
+}
+
+/// The rarest repetition: period, first and last remainder, all that occurred lying between them. Only what repeats at
+/// least twice in the span, and takes at most half of each period.
+fn repetition(seen: &[bool], span: u64) -> Option<(usize, usize, usize)> {
+    let mut best: Option<(usize, usize, usize)> = None;
+    for period in
+        (1..=PERIOD.ilog2()).map(|power| 1 << power).filter(|&period| 2 * period as u64 <= span.next_power_of_two())
+    {
+        let occurs = |remainder: &usize| seen.iter().skip(*remainder).step_by(period).any(|&seen| seen);
+        let first = (0..period).find(occurs)?;
+        let last = (0..period).rev().find(occurs)?;
+        let rarer = |(other, low, high): (usize, usize, usize)| (last - first + 1) * other < (high - low + 1) * period;
+        if 2 * (last - first + 1) <= period && best.is_none_or(rarer) {
+            best = Some((period, first, last));
+        }
+    }
+    best
+}

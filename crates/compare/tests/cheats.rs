@@ -1,0 +1,167 @@
+//! Kernels that deceive, each on the scripted device: none gets past.
+
+use std::path::Path;
+use std::time::Duration;
+
+use compare::report::{Report, Verdict};
+use compare::requirement::Requirement;
+use compare::run::{self, Failure, Image, Request};
+use compare::site::Site;
+use compare::timing::{CacheMode, Settings, SpeedVerdict};
+use compare::watch::Unwatched;
+use gpu::mock::{Mock, Noise};
+
+const SITE: &str = r#"
+kernel = "scale"
+grid = [4]
+block = [64]
+bytes = "8*N"
+[dims]
+N = 1021
+[[arg]]
+name = "in"
+dtype = "f32"
+shape = ["N"]
+fill = { kind = "uniform", low = 0.25, high = 1.0 }
+[[arg]]
+name = "out"
+dtype = "f32"
+shape = ["N"]
+[[arg]]
+name = "n"
+type = "u32"
+value = "N"
+"#;
+
+fn image(extra: &str) -> Image {
+    let text = format!(
+        "mock = 1\n[[kernel]]\nname = \"scale\"\ninput = 0\noutput = 8\ncount = 16\nfactor = 2.0\ntime_ns = 600000.0\n{extra}"
+    );
+    Image { name: "image.mock".into(), bytes: text.into_bytes() }
+}
+
+fn settings() -> Settings {
+    Settings {
+        warmup: 5,
+        iterations: 60,
+        blocks: 10,
+        cache: CacheMode::Hot,
+        budget: Duration::from_secs(60),
+        ..Settings::default()
+    }
+}
+
+fn compare(reference: &str, test: &str, timed: bool) -> Result<Report, Failure> {
+    let device = Mock::new();
+    let site = Site::parse(SITE, "scale", Path::new(""), run::facts(&device)).expect("a valid site");
+    let request = Request {
+        reference: image(reference),
+        test: image(test),
+        requirement: Requirement::Bits,
+        seed: 42,
+        allow_metadata: false,
+        timing: timed.then(settings),
+        peak_flops: None,
+    };
+    run::run(&device, &site, &request, &mut Unwatched)
+}
+
+fn verdict(reference: &str, test: &str, timed: bool) -> (Verdict, Vec<String>) {
+    let report = compare(reference, test, timed).expect("a report");
+    (report.verdict, report.reasons)
+}
+
+#[test]
+fn an_honest_copy_is_bit_identical() {
+    for timed in [false, true] {
+        assert_eq!(verdict("", "", timed), (Verdict::BitIdentical, vec![]));
+    }
+}
+
+#[test]
+fn every_cheat_is_caught_before_timing() {
+    for (cheat, expected, reason) in [
+        ("no-write", Verdict::Fail, "written by one kernel only"),
+        ("early-exit", Verdict::Fail, "written by one kernel only"),
+        ("half", Verdict::Fail, "written by one kernel only"),
+        ("cache-by-pointer", Verdict::Fail, "elements differ"),
+        ("cache-by-fingerprint", Verdict::Fail, "elements differ"),
+        ("wrong-element", Verdict::Fail, "1 of 1021 elements differ"),
+        ("zero-inputs", Verdict::Fail, "changed its input `in`"),
+        ("nan", Verdict::Fail, "NaN or Inf"),
+        ("read-outside", Verdict::Nondeterministic, "changed from launch to launch"),
+        ("write-outside", Verdict::Fail, "wrote outside `out`: 4 bytes from byte 4084"),
+        ("write-before", Verdict::Fail, "wrote outside `out`: 4 bytes from byte -4"),
+        ("constant", Verdict::Fail, "elements differ"),
+        ("low-precision", Verdict::Fail, "elements differ"),
+        ("nondeterministic", Verdict::Nondeterministic, "changed from launch to launch"),
+    ] {
+        let (verdict, reasons) = verdict("", &format!("cheat = \"{cheat}\""), false);
+        assert_eq!(verdict, expected, "{cheat}: {reasons:?}");
+        assert!(reasons.iter().any(|found| found.contains(reason)), "{cheat}: {reasons:?}");
+    }
+}
+
+#[test]
+fn a_cheat_that_begins_later_is_caught_while_it_is_timed() {
+    for cheat in ["early-exit", "no-write", "wrong-element", "constant"] {
+        // Eight launches for correctness, then warm-up; it begins in the middle of the timing.
+        let (verdict, reasons) = verdict("", &format!("cheat = \"{cheat}\"\nafter = 12"), true);
+        assert_eq!(verdict, Verdict::Fail, "{cheat}: {reasons:?}");
+        assert!(reasons.iter().any(|found| found.contains("of a timed launch")), "{cheat}: {reasons:?}");
+    }
+}
+
+#[test]
+fn a_reference_that_is_no_reference_establishes_nothing() {
+    for cheat in ["nondeterministic", "read-outside", "write-outside", "zero-inputs"] {
+        let cheat = format!("cheat = \"{cheat}\"");
+        let (verdict, reasons) = verdict(&cheat, &cheat, false);
+        assert_eq!(verdict, Verdict::NotEstablished, "{cheat}: {reasons:?}");
+    }
+}
+
+#[test]
+fn two_kernels_that_do_nothing_are_not_equal() {
+    for cheat in ["no-write", "early-exit"] {
+        let cheat = format!("cheat = \"{cheat}\"");
+        let (verdict, reasons) = verdict(&cheat, &cheat, false);
+        assert_eq!(verdict, Verdict::NotEstablished, "{reasons:?}");
+        assert!(reasons[0].contains("neither kernel wrote anything to `out`"), "{reasons:?}");
+    }
+}
+
+#[test]
+fn a_fault_is_a_failure_to_answer() {
+    let failure = compare("", "cheat = \"fault\"", false).expect_err("no report");
+    assert!(matches!(&failure, Failure::NotEstablished(why) if why.contains("fault")), "{failure:?}");
+}
+
+#[test]
+fn a_faster_kernel_is_faster_and_a_slower_one_slower() {
+    for (time, expected) in [
+        ("time_ns = 590000.0", SpeedVerdict::Faster),
+        ("time_ns = 610000.0", SpeedVerdict::Slower),
+        ("", SpeedVerdict::NoDifference),
+    ] {
+        let device = Mock::with_noise(Noise::autocorrelated(7, 0.004, 0.95, 0.002, 32.0));
+        let site = Site::parse(SITE, "scale", Path::new(""), run::facts(&device)).expect("a valid site");
+        let mut test = image("");
+        if !time.is_empty() {
+            let text = String::from_utf8(test.bytes).expect("text").replace("time_ns = 600000.0", time);
+            test.bytes = text.into_bytes();
+        }
+        let request = Request {
+            reference: image(""),
+            test,
+            requirement: Requirement::Bits,
+            seed: 42,
+            allow_metadata: false,
+            timing: Some(settings()),
+            peak_flops: None,
+        };
+        let report = run::run(&device, &site, &request, &mut Unwatched).expect("a report");
+        let speed = report.timing.expect("timed").speed.expect("enough blocks");
+        assert_eq!(speed.verdict, expected, "{speed:?}");
+    }
+}
