@@ -3,14 +3,17 @@
 use super::indices;
 
 /// The longest repetition looked for; tiles of kernels are powers of two.
-const PERIOD: usize = 256;
+const LONGEST_PERIOD: usize = 256;
+
+/// Indices are remembered by their remainder of this, so that several periods can be told apart.
+const REMEMBERED: usize = 4 * LONGEST_PERIOD;
 
 /// The indices met so far.
 #[derive(Clone, Debug)]
 pub(super) struct Clusters {
     /// Lowest and highest index of each dimension.
     ranges: Vec<(u64, u64)>,
-    /// Which remainders of the column by [`PERIOD`] occurred.
+    /// Which remainders of the column by [`REMEMBERED`] occurred.
     columns: Vec<bool>,
     /// The same of the second last dimension.
     rows: Vec<bool>,
@@ -18,7 +21,11 @@ pub(super) struct Clusters {
 
 impl Clusters {
     pub(super) fn new(dimensions: usize) -> Clusters {
-        Clusters { ranges: vec![(u64::MAX, 0); dimensions], columns: vec![false; PERIOD], rows: vec![false; PERIOD] }
+        Clusters {
+            ranges: vec![(u64::MAX, 0); dimensions],
+            columns: vec![false; REMEMBERED],
+            rows: vec![false; REMEMBERED],
+        }
     }
 
     /// Something differs in the row that starts at this index.
@@ -29,7 +36,7 @@ impl Clusters {
             *range = (range.0.min(index), range.1.max(index));
         }
         if let Some(&row) = outer.last() {
-            self.rows[row as usize % PERIOD] = true;
+            self.rows[row as usize % REMEMBERED] = true;
         }
     }
 
@@ -39,7 +46,7 @@ impl Clusters {
         if let Some(range) = self.ranges.last_mut() {
             *range = (range.0.min(column), range.1.max(column));
         }
-        self.columns[column as usize % PERIOD] = true;
+        self.columns[column as usize % REMEMBERED] = true;
     }
 
     pub(super) fn join(&mut self, other: &Clusters) {
@@ -66,7 +73,7 @@ impl Clusters {
                 2 => &self.rows,
                 _ => continue,
             };
-            if let Some((period, first, last)) = repetition(seen, high - low + 1) {
+            if let Some((period, first, last)) = repetition(seen, low, high) {
                 let of = format!("of every {period}");
                 lines.push(match first == last {
                     true => format!("{name} {first} {of}"),
@@ -95,13 +102,18 @@ fn plural(name: &str) -> String {
     if name.ends_with("index") { name.replace("index", "indices") } else { format!("{name}s") }
 }
 
-/// The rarest repetition: period, first and last remainder, all that occurred lying between them. Only what repeats at
-/// least twice in the span, and takes at most half of each period.
-fn repetition(seen: &[bool], span: u64) -> Option<(usize, usize, usize)> {
+/// The rarest repetition: period, first and last remainder, all that occurred lying between them. Only what takes at
+/// most half of each period, and what is there in each period of the range, three of them at least: less is chance.
+fn repetition(seen: &[bool], low: u64, high: u64) -> Option<(usize, usize, usize)> {
     let mut best: Option<(usize, usize, usize)> = None;
-    for period in
-        (1..=PERIOD.ilog2()).map(|power| 1 << power).filter(|&period| 2 * period as u64 <= span.next_power_of_two())
-    {
+    for period in (1..=LONGEST_PERIOD.ilog2()).map(|power| 1 << power) {
+        let periods = low / period as u64..=high / period as u64;
+        let mut starts =
+            periods.clone().take(REMEMBERED / period).map(|number| (number as usize % (REMEMBERED / period)) * period);
+        let in_each = starts.all(|start| seen[start..start + period].contains(&true));
+        if !in_each || periods.end() - periods.start() < 2 {
+            continue;
+        }
         let occurs = |remainder: &usize| seen.iter().skip(*remainder).step_by(period).any(|&seen| seen);
         let first = (0..period).find(occurs)?;
         let last = (0..period).rev().find(occurs)?;
