@@ -2,7 +2,7 @@
 //!
 //! Every element is looked at. Sums and maxima are over the pairs of which both are finite; the others are counted, and
 //! pairs of which one is NaN or infinite and the other is not the same are counted apart, so that NaN is never skipped
-//! into a pass. Sums are of f64: 128 terms in each of four lanes, those joined in a fixed tree, and all above that
+//! into a pass. Sums are of f64: 64 terms in each of eight lanes, those joined in a fixed tree, and all above that
 //! compensated (Knuth's two-sum), chunk by chunk in order: the result does not depend on the number of threads, on the
 //! pieces in which the outputs come, nor on the machine's vector width.
 

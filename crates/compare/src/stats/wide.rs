@@ -5,48 +5,48 @@ use super::element::{Bf16, Element, F16, F32, F64, I16, I32, I64};
 use super::partial::Partial;
 use crate::dtype::Dtype;
 use crate::pieces::Chunk;
+use std::marker::PhantomData;
 
 /// Elements worked on at once: all intermediate values stay in the first-level cache, and counts fit 16 bits.
 const BLOCK: usize = 512;
 
 /// Running sums side by side; joined in a fixed tree.
-const LANES: usize = 4;
+const LANES: usize = 8;
 
 /// The facts of one chunk.
 pub(super) fn chunk(dtype: Dtype, chunk: Chunk<'_>) -> Partial {
-    let Chunk { reference, test, .. } = chunk;
-    let arch = pulp::Arch::new();
     match dtype {
-        Dtype::F64 => arch.dispatch(
-            #[inline(always)]
-            || blocks::<F64>(reference, test),
-        ),
-        Dtype::F32 => arch.dispatch(
-            #[inline(always)]
-            || blocks::<F32>(reference, test),
-        ),
-        Dtype::F16 => arch.dispatch(
-            #[inline(always)]
-            || blocks::<F16>(reference, test),
-        ),
-        Dtype::Bf16 => arch.dispatch(
-            #[inline(always)]
-            || blocks::<Bf16>(reference, test),
-        ),
-        Dtype::I16 => arch.dispatch(
-            #[inline(always)]
-            || blocks::<I16>(reference, test),
-        ),
-        Dtype::I32 => arch.dispatch(
-            #[inline(always)]
-            || blocks::<I32>(reference, test),
-        ),
-        Dtype::I64 => arch.dispatch(
-            #[inline(always)]
-            || blocks::<I64>(reference, test),
-        ),
+        Dtype::F64 => Blocks::<F64>::compare(chunk),
+        Dtype::F32 => Blocks::<F32>::compare(chunk),
+        Dtype::F16 => Blocks::<F16>::compare(chunk),
+        Dtype::Bf16 => Blocks::<Bf16>::compare(chunk),
+        Dtype::I16 => Blocks::<I16>::compare(chunk),
+        Dtype::I32 => Blocks::<I32>::compare(chunk),
+        Dtype::I64 => Blocks::<I64>::compare(chunk),
         // Types of at most 8 bits are counted by `narrow`.
         _ => Partial::default(),
+    }
+}
+
+/// The work of a chunk, for `pulp`. Not a closure: its call would not be inlined, and only what is inlined is compiled
+/// for the vector width of the machine.
+struct Blocks<'a, E> {
+    chunk: Chunk<'a>,
+    element: PhantomData<E>,
+}
+
+impl<'a, E: Element> Blocks<'a, E> {
+    fn compare(chunk: Chunk<'a>) -> Partial {
+        pulp::Arch::new().dispatch(Blocks { chunk, element: PhantomData::<E> })
+    }
+}
+
+impl<E: Element> pulp::WithSimd for Blocks<'_, E> {
+    type Output = Partial;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> Partial {
+        blocks::<E>(self.chunk.reference, self.chunk.test)
     }
 }
 
@@ -143,9 +143,9 @@ fn equal<E: Element>(block: &mut [E::Bits], counts: Counts, partial: &mut Partia
     let is_nonzero = counts.nonzero > counts.specials();
     partial.sides.iter_mut().for_each(|side| side.finite_nonzero |= is_nonzero);
     let mut lanes = [0.0; LANES];
-    let (fours, rest) = block.as_chunks::<LANES>();
-    for four in fours {
-        for (lane, &bits) in lanes.iter_mut().zip(four) {
+    let (some, rest) = block.as_chunks::<LANES>();
+    for some in some {
+        for (lane, &bits) in lanes.iter_mut().zip(some) {
             let value = E::wide(E::value(bits));
             *lane += value * value;
         }
@@ -204,30 +204,29 @@ fn different<E: Element>(a: &[E::Bits], b: &[E::Bits], partial: &mut Partial) {
 
     // A quotient for each element is slow; a product tells whether one of the block is larger than all before.
     let bound = partial.max_rel * (1.0 + 4.0 * f64::EPSILON);
-    let (mut rr, mut tt, mut rt, mut dd) = ([0.0; LANES], [0.0; LANES], [0.0; LANES], [0.0; LANES]);
-    let (mut largest, mut excess) = ([0.0_f64; LANES], [0.0_f64; LANES]);
+    let (mut dd, mut largest, mut excess) = ([0.0_f64; LANES], [0.0_f64; LANES], [0.0_f64; LANES]);
     let pairs = values_a.as_chunks::<LANES>().0.iter().zip(values_b.as_chunks::<LANES>().0);
-    for (four_a, four_b) in pairs.clone() {
+    for (some_a, some_b) in pairs.clone() {
         for lane in 0..LANES {
-            let (x, y) = (E::wide(four_a[lane]), E::wide(four_b[lane]));
-            let distance = E::distance(four_a[lane], four_b[lane]);
-            rr[lane] += x * x;
-            tt[lane] += y * y;
-            rt[lane] += x * y;
+            let distance = E::distance(some_a[lane], some_b[lane]);
             dd[lane] += distance * distance;
             largest[lane] = if distance > largest[lane] { distance } else { largest[lane] };
-            let over = distance - bound * x.abs();
+            let over = distance - bound * E::wide(some_a[lane]).abs();
             excess[lane] = if over > excess[lane] { over } else { excess[lane] };
         }
     }
-    partial.squares.iter_mut().zip([rr, tt, rt, dd]).for_each(|(sum, lanes)| sum.add(join(lanes)));
+    // In loops of their own: in one, the compiler pairs products of one element instead of lanes.
+    let products =
+        [product::<E>(&values_a, &values_a), product::<E>(&values_b, &values_b), product::<E>(&values_a, &values_b)];
+    let squares = [products[0], products[1], products[2], join(dd)];
+    partial.squares.iter_mut().zip(squares).for_each(|(sum, square)| sum.add(square));
     partial.max_abs = largest.iter().fold(partial.max_abs, |most, &lane| most.max(lane));
     if excess != [0.0; LANES] {
         let mut relative = [0.0_f64; LANES];
-        for (four_a, four_b) in pairs {
+        for (some_a, some_b) in pairs {
             for lane in 0..LANES {
                 // 0 / 0 is NaN, which is not greater.
-                let quotient = E::distance(four_a[lane], four_b[lane]) / E::wide(four_a[lane]).abs();
+                let quotient = E::distance(some_a[lane], some_b[lane]) / E::wide(some_a[lane]).abs();
                 relative[lane] = if quotient > relative[lane] { quotient } else { relative[lane] };
             }
         }
@@ -237,5 +236,18 @@ fn different<E: Element>(a: &[E::Bits], b: &[E::Bits], partial: &mut Partial) {
 
 #[inline(always)]
 fn join(lanes: [f64; LANES]) -> f64 {
-    (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
+    let [a, b, c, d, e, f, g, h] = lanes;
+    ((a + e) + (c + g)) + ((b + f) + (d + h))
+}
+
+/// The sum of the products of two blocks.
+#[inline(always)]
+fn product<E: Element>(a: &[E::Value; BLOCK], b: &[E::Value; BLOCK]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    for (some_a, some_b) in a.as_chunks::<LANES>().0.iter().zip(b.as_chunks::<LANES>().0) {
+        for lane in 0..LANES {
+            lanes[lane] += E::wide(some_a[lane]) * E::wide(some_b[lane]);
+        }
+    }
+    join(lanes)
 }
