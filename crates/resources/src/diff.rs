@@ -1,18 +1,20 @@
 //! Compares two snapshots: a row per kernel, and the verdict.
 
-use std::collections::BTreeMap;
+mod json;
+mod notes;
 
 use codeobj::TargetId;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
 
 use crate::cell::Cell;
 use crate::metric::Metric;
 use crate::pairing::{self, Pair, Rewrite};
-use crate::policy::{Judgement, Policy};
+use crate::policy::{Judgement, Names, Policy};
 use crate::record::Record;
-use crate::snapshot::{SCHEMA, Snapshot, TOOL};
+use crate::snapshot::Snapshot;
 use crate::verdict::Verdict;
+
+pub use json::Form;
+pub use notes::not_recorded_text;
 
 /// What became of one kernel.
 #[derive(Clone, Debug)]
@@ -31,14 +33,16 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Row<'s> {
     /// The key it goes by: that of before where there is one.
-    pub key: String,
+    pub key: &'s str,
+    /// The keys on both sides.
+    pub names: Names<'s>,
     /// The kernel before.
     pub before: Option<&'s Record>,
     /// The kernel after.
     pub after: Option<&'s Record>,
     /// The result.
     pub outcome: Outcome,
-    /// Columns that are triggers and recorded on one side only.
+    /// Columns that are triggers, or fail under the policy, and recorded on one side only.
     pub one_sided: Vec<Metric>,
     /// What each figure that moved means under the policy.
     judgements: Vec<(Metric, Judgement)>,
@@ -56,7 +60,13 @@ impl Row<'_> {
         moved.map_or(Judgement::Same, |(_, judgement)| judgement.clone())
     }
 
-    fn deltas(&self) -> &[(Metric, i128)] {
+    /// The figures that moved and what each means, in table order.
+    pub fn judgements(&self) -> &[(Metric, Judgement)] {
+        &self.judgements
+    }
+
+    /// What moved, as (metric, after − before); nothing where the sides cannot be compared.
+    pub fn deltas(&self) -> &[(Metric, i128)] {
         match &self.outcome {
             Outcome::Compared(deltas) => deltas,
             _ => &[],
@@ -75,21 +85,38 @@ pub struct Diff<'s> {
     pub notes: Vec<String>,
     /// What is worth knowing about the inputs and changes no verdict.
     pub warnings: Vec<String>,
+    /// What the rows were judged by.
+    pub policy: Policy,
+    /// Those of `problems` that are not made of a row's outcome.
+    pub(crate) input_problems: Vec<String>,
 }
 
 impl<'s> Diff<'s> {
     /// Compares under `policy`; `rewrites` are those of `--match`.
     pub fn new(before: &'s Snapshot, after: &'s Snapshot, rewrites: &[Rewrite], policy: &Policy) -> Diff<'s> {
-        let (pairs, mut notes) = pairing::pair(before, after, rewrites);
+        let (mut pairs, pairing_notes) = pairing::pair(before, after, rewrites);
+        let all = pairs.len();
+        // Behind the pairing, so that a kernel is paired the same way whether or not others are looked at.
+        pairs.retain(|pair| policy.covers(pair.names()));
+        let left_out = all - pairs.len();
         let rows: Vec<Row<'s>> = pairs.iter().map(|pair| compare(pair, before, after, policy)).collect();
-        notes.extend(rows.iter().flat_map(notes_of));
-        notes.extend(not_recorded_note(&rows));
-        let mut problems = Vec::new();
-        for (side, snapshot) in [("before", before), ("after", after)] {
-            problems.extend(snapshot.all_problems().iter().map(|p| format!("{side}: {p}")));
-        }
-        problems.extend(rows.iter().flat_map(problems_of));
+        let is_about_a_row = |note: &pairing::Note<'_>| note.is_about(|key| policy.only.iter().any(|p| p.fits(key)));
+        let told = pairing_notes.into_iter().filter(|note| left_out == 0 || is_about_a_row(note));
+        let mut notes: Vec<String> = told.map(|note| note.text).collect();
+        notes.extend(rows.iter().flat_map(notes::of_row));
+        notes.extend(notes::not_recorded(&rows));
         let sides = [("before", before), ("after", after)];
+        let mut input_problems = policy.unmatched_only([before, after]);
+        for (side, snapshot) in sides {
+            input_problems.extend(snapshot.problems.iter().map(|p| format!("{side}: {p}")));
+            let record = |row: &Row<'s>| if side == "before" { row.before } else { row.after };
+            let key = |row: &Row<'s>| if side == "before" { row.names.before } else { row.names.after };
+            let records = rows.iter().filter_map(|row| Some((key(row)?, record(row)?)));
+            let mut problems: Vec<(&str, &String)> =
+                records.flat_map(|(key, record)| record.problems.iter().map(move |p| (key, p))).collect();
+            problems.sort_by_key(|(key, _)| *key);
+            input_problems.extend(problems.into_iter().map(|(key, problem)| format!("{side}: {key}: {problem}")));
+        }
         let mut warnings = Vec::new();
         for (side, snapshot) in sides {
             for warning in &snapshot.warnings {
@@ -100,7 +127,10 @@ impl<'s> Diff<'s> {
                 }
             }
         }
-        Diff { rows, problems, notes, warnings }
+        let problems = input_problems.iter().cloned().chain(rows.iter().flat_map(problems_of)).collect();
+        let mut diff = Diff { rows, problems, notes, warnings, policy: policy.clone(), input_problems };
+        diff.notes.extend(notes::on_policy(&diff, left_out, [before, after]));
+        diff
     }
 
     /// OK, REGRESSION or NOT TRUSTWORTHY; the last one wins.
@@ -133,6 +163,12 @@ impl<'s> Diff<'s> {
         judgements.filter(|(_, judgement)| *judgement == Judgement::Worse).count()
     }
 
+    /// How many figures rose that would fail if a rule did not accept them.
+    pub fn allowed(&self) -> usize {
+        let judgements = self.rows.iter().flat_map(|row| &row.judgements);
+        judgements.filter(|(_, judgement)| matches!(judgement, Judgement::Allowed(_))).count()
+    }
+
     /// How many trigger cells fell.
     pub fn improved(&self) -> usize {
         self.triggers().filter(|delta| *delta < 0).count()
@@ -143,65 +179,22 @@ impl<'s> Diff<'s> {
     }
 }
 
-/// Only rows that the table shows; keys sorted.
-impl Serialize for Diff<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let verdict = self.verdict();
-        let rows: Vec<&Row<'_>> = self.rows.iter().filter(|row| row.is_shown()).collect();
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("compared_kernels", &self.compared())?;
-        map.serialize_entry("exit_code", &verdict.exit_code())?;
-        map.serialize_entry("improved_metrics", &self.improved())?;
-        map.serialize_entry("notes", &self.notes)?;
-        map.serialize_entry("problems", &self.problems)?;
-        map.serialize_entry("rows", &rows)?;
-        map.serialize_entry("schema", &SCHEMA)?;
-        map.serialize_entry("tool", TOOL)?;
-        map.serialize_entry("total_kernels", &self.rows.len())?;
-        map.serialize_entry("verdict", verdict.line())?;
-        map.serialize_entry("warnings", &self.warnings)?;
-        map.serialize_entry("worsened_metrics", &self.worsened())?;
-        map.end()
-    }
-}
-
-impl Serialize for Row<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let deltas: BTreeMap<&str, i128> =
-            self.deltas().iter().map(|(metric, delta)| (metric.name(), *delta)).collect();
-        let (side, blocked) = match &self.outcome {
-            Outcome::Compared(_) => (None, &[][..]),
-            Outcome::Blocked(reasons) => (None, reasons.as_slice()),
-            Outcome::OnlyBefore => (Some(ONLY_IN_BEFORE), &[][..]),
-            Outcome::OnlyAfter => (Some(ONLY_IN_AFTER), &[][..]),
-        };
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("after", &self.after)?;
-        map.serialize_entry("before", &self.before)?;
-        map.serialize_entry("blocked", blocked)?;
-        map.serialize_entry("deltas", &deltas)?;
-        map.serialize_entry("kernel", &self.key)?;
-        map.serialize_entry("side", &side)?;
-        map.end()
-    }
-}
-
 /// How a row of one side is shown.
 pub const ONLY_IN_BEFORE: &str = "ONLY IN BEFORE";
 /// How a row of one side is shown.
 pub const ONLY_IN_AFTER: &str = "ONLY IN AFTER";
 
-fn compare<'s>(pair: &Pair, before: &'s Snapshot, after: &'s Snapshot, policy: &Policy) -> Row<'s> {
-    let left = pair.before.as_ref().and_then(|key| before.kernels.get(key));
-    let right = pair.after.as_ref().and_then(|key| after.kernels.get(key));
+fn compare<'s>(pair: &Pair<'s>, before: &'s Snapshot, after: &'s Snapshot, policy: &Policy) -> Row<'s> {
+    let left = pair.before.and_then(|key| before.kernels.get(key));
+    let right = pair.after.and_then(|key| after.kernels.get(key));
     let (mut one_sided, mut judgements) = (Vec::new(), Vec::new());
     let outcome = match (left, right) {
         (Some(a), Some(b)) => {
-            let blockers = blockers(a, b);
+            let blockers = blockers(a, b, policy);
             if blockers.is_empty() {
-                one_sided =
-                    Metric::all().filter(|&m| m.is_trigger() && is_one_sided(&a.cells[m], &b.cells[m])).collect();
-                judgements = judge(pair.key(), a, b, policy);
+                let can_fail = |m: Metric| m.is_trigger() || policy.fail_on.has(m);
+                one_sided = Metric::all().filter(|&m| can_fail(m) && is_one_sided(&a.cells[m], &b.cells[m])).collect();
+                judgements = judge(pair.names(), a, b, policy);
                 Outcome::Compared(deltas(a, b))
             } else {
                 Outcome::Blocked(blockers)
@@ -210,17 +203,17 @@ fn compare<'s>(pair: &Pair, before: &'s Snapshot, after: &'s Snapshot, policy: &
         (Some(_), None) => Outcome::OnlyBefore,
         _ => Outcome::OnlyAfter,
     };
-    Row { key: pair.key().to_owned(), before: left, after: right, outcome, one_sided, judgements }
+    Row { key: pair.key(), names: pair.names(), before: left, after: right, outcome, one_sided, judgements }
 }
 
 /// What the policy makes of the figures that moved.
-fn judge(key: &str, a: &Record, b: &Record, policy: &Policy) -> Vec<(Metric, Judgement)> {
-    let judge = |m: Metric| Some(policy.judge(key, m, a.cells[m].value()?, b.cells[m].value()?));
+fn judge(kernel: Names<'_>, a: &Record, b: &Record, policy: &Policy) -> Vec<(Metric, Judgement)> {
+    let judge = |m: Metric| Some(policy.judge(kernel, m, a.cells[m].value()?, b.cells[m].value()?));
     Metric::all().filter_map(|m| Some((m, judge(m).filter(|judgement| *judgement != Judgement::Same)?))).collect()
 }
 
 /// Why two kernels cannot be compared.
-fn blockers(a: &Record, b: &Record) -> Vec<String> {
+fn blockers(a: &Record, b: &Record, policy: &Policy) -> Vec<String> {
     let mut reasons = Vec::new();
     fn named(record: &Record) -> Option<&TargetId> {
         record.isa_target().and(record.target.as_deref())
@@ -241,8 +234,14 @@ fn blockers(a: &Record, b: &Record) -> Vec<String> {
             reasons.push(format!("target is not identified on {side}"));
         }
     }
-    if !Metric::all().any(|m| m.is_trigger() && a.cells[m].value().is_some() && b.cells[m].value().is_some()) {
+    let is_known = |m: Metric| a.cells[m].value().is_some() && b.cells[m].value().is_some();
+    if !Metric::all().any(|m| m.is_trigger() && is_known(m)) {
         reasons.push("no trigger has a figure on both sides: nothing can be judged".into());
+    } else if !policy.fail_on.occupancy() && !policy.fail_on.metrics().any(is_known) {
+        reasons.push(format!("nothing of fail-on ({}) has a figure on both sides: nothing can be judged", policy.fail_on));
+    }
+    if policy.fail_on.occupancy() {
+        reasons.push("occupancy is not known on both sides".into());
     }
     for (side, record) in [("before", a), ("after", b)] {
         reasons.extend(record.unknowns().iter().map(|unknown| format!("{side}: {unknown}")));
@@ -286,37 +285,3 @@ fn one_side_hint(record: Option<&Record>) -> &'static str {
     }
 }
 
-fn notes_of(row: &Row<'_>) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
-    for record in row.before.iter().chain(&row.after) {
-        for note in &record.notes {
-            let note = format!("{}: {note}", row.key);
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
-    }
-    let moved = |metric| row.deltas().iter().find(|(m, _)| *m == metric).map(|(_, delta)| *delta);
-    let numbered_is_known = [row.before, row.after]
-        .iter()
-        .all(|side| side.is_some_and(|r| r.cells[Metric::NumberedSgpr].value().is_some()));
-    if moved(Metric::Sgpr) == Some(2) && moved(Metric::NumberedSgpr).is_none() && numbered_is_known {
-        notes.push(format!("{}: sgpr +2 with numbered_sgpr unchanged: VCC became live, rarely meaningful", row.key));
-    }
-    notes
-}
-
-/// Names the columns that no side of some kernel records.
-fn not_recorded_note(rows: &[Row<'_>]) -> Option<String> {
-    let lacks = |record: Option<&Record>, m: Metric| record.is_some_and(|r| matches!(r.cells[m], Cell::NotRecorded(_)));
-    let columns: Vec<&str> = Metric::all()
-        .filter(|&m| rows.iter().any(|row| lacks(row.before, m) || lacks(row.after, m)))
-        .map(Metric::name)
-        .collect();
-    (!columns.is_empty()).then(|| not_recorded_text(&columns))
-}
-
-/// The note on columns that an input does not record.
-pub fn not_recorded_text(columns: &[&str]) -> String {
-    format!("n/a (not recorded): {}; what the input does not record is not judged", columns.join(", "))
-}

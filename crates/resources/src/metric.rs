@@ -64,6 +64,11 @@ impl Metric {
         METRICS[self as usize].name
     }
 
+    /// The column of that name.
+    pub fn named(name: &str) -> Option<Metric> {
+        METRICS.iter().find(|row| row.name == name).map(|row| row.metric)
+    }
+
     /// Whether an increase is a regression.
     pub fn is_trigger(self) -> bool {
         METRICS[self as usize].trigger

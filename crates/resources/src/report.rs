@@ -122,7 +122,7 @@ impl Report {
 }
 
 fn of_row(row: &diff::Row<'_>) -> Kernel {
-    let shown = kernel(&row.key, row.before, row.after, |metric| row.judgement(metric));
+    let shown = kernel(row.key, row.before, row.after, |metric| row.judgement(metric));
     let any = |wanted: fn(&Judgement) -> bool| shown.figures.iter().any(|figure| wanted(&figure.judgement));
     let status = match &row.outcome {
         Outcome::OnlyBefore => Status::Gone,

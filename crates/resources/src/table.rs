@@ -42,9 +42,9 @@ pub fn snapshot(snapshot: &Snapshot) -> String {
 /// A comparison: legend, the rows that moved or are wrong, notes, count.
 pub fn diff(diff: &Diff<'_>) -> String {
     let shown: Vec<&Row<'_>> = diff.rows.iter().filter(|row| row.is_shown()).collect();
-    let names = short_names(shown.iter().map(|row| row.key.as_str()));
+    let names = short_names(shown.iter().map(|row| row.key));
     let rows = shown.iter().map(|row| {
-        let name = names[row.key.as_str()].as_ref();
+        let name = names[row.key].as_ref();
         let cells = match &row.outcome {
             Outcome::Compared(_) => compared_cells(row),
             Outcome::Blocked(reasons) => vec![format!("BLOCKED: {}", reasons.first().map_or("", String::as_str))],
