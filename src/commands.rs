@@ -2,12 +2,14 @@
 //! line in each of the two lists below.
 
 mod asm;
+mod baseline;
 mod capture;
 mod cmp;
 mod diff;
 mod disasm;
 mod doctor;
 mod edited;
+mod gate;
 mod inputs;
 mod patch;
 mod report;
@@ -33,7 +35,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Summarize(summarize::Opts),
-    Diff(diff::Opts),
+    Diff(Box<diff::Opts>),
+    Baseline(baseline::Opts),
     Show(show::Opts),
     Capture(capture::Opts),
     Disasm(disasm::Opts),
@@ -49,6 +52,7 @@ pub fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Summarize(opts) => opts.run(),
         Command::Diff(opts) => opts.run(),
+        Command::Baseline(opts) => opts.run(),
         Command::Show(opts) => opts.run(),
         Command::Capture(opts) => opts.run(),
         Command::Disasm(opts) => opts.run(),

@@ -1,6 +1,7 @@
 //! `coax`: the command line. Each command is a file in [`commands`]; formats and ISA are the libraries'.
 
 mod commands;
+mod config;
 mod counter;
 mod output;
 mod progress;

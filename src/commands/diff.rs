@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use resources::pairing::Rewrite;
-use resources::{Diff, Policy, Verdict, table};
+use resources::{Diff, Verdict, table};
 
 use super::capture::{self, Environment};
+use super::gate::Gate;
 use super::inputs::Reading;
 use super::report::{self, Report};
 
@@ -58,6 +59,8 @@ pub struct Opts {
     quiet: bool,
     #[command(flatten)]
     reading: Reading,
+    #[command(flatten)]
+    gate: Gate,
     /// What makes the dumps (with --before)
     #[arg(last = true, conflicts_with_all = ["before", "after"])]
     command: Vec<OsString>,
@@ -84,13 +87,17 @@ impl Opts {
     }
 
     fn compare(&self, before: &Path, after: &Path) -> Verdict {
+        let policy = match self.gate.config() {
+            Ok(config) => self.gate.policy(&config),
+            Err(why) => return Report::error(vec![why]).deliver(),
+        };
         let mut errors = Vec::new();
         let [before, after] = self.reading.snapshots([before, after]);
         let sides = [("before", before), ("after", after)].map(|(side, result)| {
             result.map_err(|e| errors.extend(e.messages.iter().map(|message| format!("{side}: {message}"))))
         });
         let [Ok(before), Ok(after)] = sides else { return Report::error(errors).deliver() };
-        let diff = Diff::new(&before, &after, &self.rewrites, &Policy::default());
+        let diff = Diff::new(&before, &after, &self.rewrites, &policy);
         let table = if self.quiet { String::new() } else { table::diff(&diff) };
         let report = Report {
             body: table + &table::untrustworthy(diff.problems.len()),

@@ -4,6 +4,7 @@
 //! path and makes a [`Snapshot`]; `pairing` and `diff` compare two of them; `table` prints them in the frozen form that
 //! scripts rely on. How a program is decoded is not known here: see [`binary::InstructionCounter`].
 
+pub mod baseline;
 pub mod binary;
 pub mod cell;
 pub mod collect;

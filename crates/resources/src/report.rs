@@ -1,6 +1,7 @@
 //! What a command says of the kernels that it looked at, as one value. Every format is a rendering of it, so that no two
 //! can disagree; the table that scripts rely on ([`crate::table`]) and the JSON forms are older and stay beside it.
 
+use crate::baseline::{Check, Kind};
 use crate::cell::Cell;
 use crate::diff::{self, Diff, Outcome};
 use crate::metric::Metric;
@@ -112,6 +113,25 @@ impl Report {
             problems: diff.problems.clone(),
             warnings: diff.warnings.clone(),
             verdict: diff.verdict(),
+        }
+    }
+
+    /// Of a comparison with a baseline.
+    pub fn of_check(check: &Check<'_>) -> Report {
+        let of_row = |row| {
+            let kernel = of_row(row);
+            match Kind::of(row) {
+                Kind::Improved => Kernel { status: Status::Improved, ..kernel },
+                _ => kernel,
+            }
+        };
+        Report {
+            command: "baseline check",
+            kernels: check.diff.rows.iter().map(of_row).collect(),
+            notes: check.notes.clone(),
+            problems: check.messages(),
+            warnings: check.diff.warnings.clone(),
+            verdict: check.verdict(),
         }
     }
 
