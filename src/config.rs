@@ -225,7 +225,8 @@ mod tests {
             ("[[gate.kernel]]\nallow-all = true\n", "1:1", "pattern"),
             ("[[gate.kernel]]\npattern = \"\"\nallow-all = true\n", "2:11", "empty"),
             ("[gate]\nonly = [3]\n", "2:9", "string"),
-            ("[baseline]\naccept = [\"worse\"]\n", "2:11", "improved"),
+            ("[baseline]\naccept = [\"worse\"]\n", "2:11", "--allow"),
+            ("[baseline]\naccept = [\"better\"]\n", "2:11", "improved"),
             ("[gate\n", "1:6", ""),
         ] {
             let error = error(text);

@@ -23,9 +23,9 @@ use resources::collect::io_reason;
 #[command(after_long_help = "Examples:
   $ coax baseline write pinned.json before
   $ coax baseline check baseline/mixed.json before
-  $ coax baseline check baseline/mixed.json after --match rmsnorm_fwd_kernel=rmsnorm_kernel   # exit 1
-  $ coax baseline check baseline/mixed.json after --match rmsnorm_fwd_kernel=rmsnorm_kernel \\
-    --allow-kernel 'kernel_gemm_*' --allow-kernel 'softmax*' --accept improved")]
+  $ coax baseline check baseline/mixed.json after --match rmsnorm_fwd=rmsnorm                # exit 1
+  $ coax baseline check baseline/mixed.json after --only 'softmax*' --allow-kernel '*'       # exit 2
+  $ coax baseline check baseline/mixed.json after --only 'softmax*' --allow-kernel '*' --accept improved")]
 pub struct Opts {
     #[command(subcommand)]
     task: Task,

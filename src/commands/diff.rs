@@ -29,6 +29,7 @@ use super::report::{self, Report};
   $ coax diff before after --match 'rmsnorm_fwd_kernel=rmsnorm_kernel' -q     # exit 1
   $ coax diff kernel.s kernel.s --json report.json
   $ coax diff cache-before cache-after                                        # exit 1
+  $ coax diff before after --only 'softmax*' --allow 'softmax*:vgpr=+128' --fail-on vgpr,scratch_bytes
   coax diff --before HEAD~1 --arch gfx950 -- python3 -m pytest tests/kernels/test_softmax.py -q")]
 pub struct Opts {
     /// The side before the change

@@ -58,8 +58,7 @@ impl Gate {
             let own = subject(rule);
             own.is_some() && self.allow.iter().any(|other| subject(other) == own)
         };
-        let everything =
-            self.allow_kernel.iter().map(|p| Rule::everything(p.clone(), &format!("--allow-kernel {p}")));
+        let everything = self.allow_kernel.iter().map(|p| Rule::everything(p.clone(), &format!("--allow-kernel {p}")));
         let of_file = config.rules.iter().filter(|rule| !is_replaced(rule)).cloned();
         Policy {
             fail_on: self.fail_on.clone().or_else(|| config.fail_on.clone()).unwrap_or_default(),

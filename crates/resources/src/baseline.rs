@@ -103,7 +103,9 @@ impl Accept {
             "new" => self.new = true,
             "improved" => self.improved = true,
             "gone" => self.gone = true,
-            "worse" => return Err("`worse` cannot be accepted whole; --allow and --allow-kernel accept increases".into()),
+            "worse" => {
+                return Err("`worse` cannot be accepted whole; --allow and --allow-kernel accept increases".into());
+            }
             _ => return Err(format!("`{kind}` is not known; known are new, improved, gone")),
         }
         Ok(())
@@ -155,7 +157,9 @@ impl<'s> Check<'s> {
             let kind = Kind::of(row);
             match kind {
                 _ if accept.has(kind) => {}
-                Kind::New => problems.push(format!("{}: NEW: the baseline does not have it; pin it: `{repin}`", row.key)),
+                Kind::New => {
+                    problems.push(format!("{}: NEW: the baseline does not have it; pin it: `{repin}`", row.key))
+                }
                 Kind::Gone => problems.push(format!(
                     "{}: GONE: only the baseline has it; if it was removed or renamed on purpose, pin what is left: \
                      `{repin}`, or pair renamed kernels with --match",
@@ -165,18 +169,24 @@ impl<'s> Check<'s> {
                     "{}: IMPROVED: {}: stale baseline: it would not notice when the kernel gets worse again; pin the \
                      better figures: `{repin}`",
                     row.key,
-                    moved(row)
+                    moved(row).join(", ")
                 )),
-                _ => problems.extend(diff::problems_of(row)),
+                _ => problems.extend(diff::problems_of(row).into_iter().map(|problem| match row.has_other_target() {
+                    true => format!("{problem}; if that is meant, pin the new target: `{repin}`"),
+                    false => problem,
+                })),
             }
         }
         if diff.compared() == 0 && problems.is_empty() {
-            problems.push(format!("no kernel of the baseline is there any more: nothing was compared; pin anew: `{repin}`"));
+            problems.push(format!(
+                "no kernel of the baseline is there any more: nothing was compared; pin anew: `{repin}`"
+            ));
         }
         for kind in [Kind::New, Kind::Improved, Kind::Gone] {
             let count = diff.rows.iter().filter(|row| Kind::of(row) == kind).count();
             if accept.has(kind) && count > 0 {
-                notes.push(format!("{count} {} accepted (--accept {accept})", kind.name()));
+                let kernels = if count == 1 { "kernel" } else { "kernels" };
+                notes.push(format!("{count} {} {kernels} tolerated (accept: {accept})", kind.name()));
             }
         }
         Check { diff, accept, problems, stale, notes }
@@ -215,7 +225,9 @@ impl Serialize for Check<'_> {
         baseline.insert("accept".into(), self.accept.names().into());
         baseline.insert("unchanged_kernels".into(), self.count(Kind::Unchanged).into());
         let messages = self.messages();
-        Form::of_diff(&self.diff).as_check(self.verdict(), &messages, &self.notes, baseline.into()).serialize(serializer)
+        Form::of_diff(&self.diff)
+            .as_check(self.verdict(), &messages, &self.notes, baseline.into())
+            .serialize(serializer)
     }
 }
 
@@ -227,14 +239,16 @@ pub fn listing(diff: &Diff<'_>, accept: Accept) -> String {
             let label = if kind == Kind::Blocked { "BLOCKED".to_owned() } else { kind.name().to_uppercase() };
             let accepted = if accept.has(kind) { " (accepted)" } else { "" };
             out.push_str(&format!("{label:<10}{}{accepted}\n", row.key));
-            let detail = match (&row.outcome, kind) {
-                (Outcome::Blocked(reasons), _) => reasons.first().cloned().unwrap_or_default(),
-                (_, Kind::Blocked) => diff::problems_of(row).first().cloned().unwrap_or_default(),
-                _ => moved(row),
+            let details = match &row.outcome {
+                Outcome::Blocked(reasons) => reasons.clone(),
+                _ => wrapped(
+                    row.one_sided
+                        .iter()
+                        .map(|m| format!("{} is recorded on one side only", m.name()))
+                        .chain(moved(row)),
+                ),
             };
-            if !detail.is_empty() {
-                out.push_str(&format!("{:<10}{}\n", "", crate::printable(&detail)));
-            }
+            details.iter().for_each(|line| out.push_str(&format!("{:<10}{}\n", "", crate::printable(line))));
         }
     }
     out
@@ -247,8 +261,8 @@ pub fn counts(diff: &Diff<'_>) -> String {
     counted.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// `vgpr 96->100(+4)`, all figures that moved.
-fn moved(row: &Row<'_>) -> String {
+/// `vgpr 96->100(+4)`, for each figure that moved.
+fn moved(row: &Row<'_>) -> Vec<String> {
     let value = |record: Option<&crate::Record>, metric: Metric| {
         record.map_or_else(String::new, |record| Cell::show(&record.cells[metric]))
     };
@@ -257,7 +271,29 @@ fn moved(row: &Row<'_>) -> String {
         let (before, after) = (value(row.before, *metric), value(row.after, *metric));
         format!("{} {before}->{after}({delta:+}){allowed}", metric.name())
     };
-    row.deltas().iter().map(figure).collect::<Vec<_>>().join(", ")
+    row.deltas().iter().map(figure).collect()
+}
+
+/// How wide the lines below a kernel's name are: with their indent, 80 columns.
+const WIDTH: usize = 70;
+
+/// Sets figures on lines, none of which is cut.
+fn wrapped(figures: impl Iterator<Item = String>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for figure in figures {
+        match lines.last_mut() {
+            Some(line) if line.len() + 3 + figure.len() <= WIDTH => {
+                line.push_str(", ");
+                line.push_str(&figure);
+            }
+            Some(line) => {
+                line.push(',');
+                lines.push(figure);
+            }
+            None => lines.push(figure),
+        }
+    }
+    lines
 }
 
 /// What a baseline holds of a snapshot: nothing of the machine or the run that it was made in. Sources are relative to

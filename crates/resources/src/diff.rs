@@ -54,6 +54,12 @@ impl Row<'_> {
         !matches!(&self.outcome, Outcome::Compared(deltas) if deltas.is_empty() && self.one_sided.is_empty())
     }
 
+    /// Whether both sides name their target, and not the same.
+    pub fn has_other_target(&self) -> bool {
+        let target = |record: Option<&'_ Record>| record.and_then(named).cloned();
+        target(self.before).zip(target(self.after)).is_some_and(|(before, after)| !before.same_as(&after))
+    }
+
     /// What the change of a figure means.
     pub fn judgement(&self, metric: Metric) -> Judgement {
         let moved = self.judgements.iter().find(|(m, _)| *m == metric);
@@ -212,12 +218,14 @@ fn judge(kernel: Names<'_>, a: &Record, b: &Record, policy: &Policy) -> Vec<(Met
     Metric::all().filter_map(|m| Some((m, judge(m).filter(|judgement| *judgement != Judgement::Same)?))).collect()
 }
 
+/// The target, if its processor is known.
+fn named(record: &Record) -> Option<&TargetId> {
+    record.isa_target().and(record.target.as_deref())
+}
+
 /// Why two kernels cannot be compared.
 fn blockers(a: &Record, b: &Record, policy: &Policy) -> Vec<String> {
     let mut reasons = Vec::new();
-    fn named(record: &Record) -> Option<&TargetId> {
-        record.isa_target().and(record.target.as_deref())
-    }
     match (named(a), named(b)) {
         (Some(before), Some(after)) if !before.same_as(after) => reasons.push(format!(
             "targets differ: before {}, after {}; registers and LDS are not comparable",
@@ -238,7 +246,8 @@ fn blockers(a: &Record, b: &Record, policy: &Policy) -> Vec<String> {
     if !Metric::all().any(|m| m.is_trigger() && is_known(m)) {
         reasons.push("no trigger has a figure on both sides: nothing can be judged".into());
     } else if !policy.fail_on.occupancy() && !policy.fail_on.metrics().any(is_known) {
-        reasons.push(format!("nothing of fail-on ({}) has a figure on both sides: nothing can be judged", policy.fail_on));
+        reasons
+            .push(format!("nothing of fail-on ({}) has a figure on both sides: nothing can be judged", policy.fail_on));
     }
     if policy.fail_on.occupancy() {
         reasons.push("occupancy is not known on both sides".into());
@@ -284,4 +293,3 @@ fn one_side_hint(record: Option<&Record>) -> &'static str {
         false => "the other side has no such kernel; --match pairs renamed ones",
     }
 }
-

@@ -76,11 +76,7 @@ pub fn bare_name(key: &str) -> &str {
 }
 
 /// Pairs all kernels. The notes tell of every pair whose keys differ, and of names that stay ambiguous.
-pub fn pair<'s>(
-    before: &'s Snapshot,
-    after: &'s Snapshot,
-    rewrites: &[Rewrite],
-) -> (Vec<Pair<'s>>, Vec<Note<'s>>) {
+pub fn pair<'s>(before: &'s Snapshot, after: &'s Snapshot, rewrites: &[Rewrite]) -> (Vec<Pair<'s>>, Vec<Note<'s>>) {
     let mut state = Pairing { before, after, pairs: Vec::new(), notes: Vec::new() };
     for rewrite in rewrites.iter().filter(|r| !r.fits(before, after)) {
         let like = before.kernels.keys().next().map(|key| format!("; keys look like `{key}`")).unwrap_or_default();

@@ -35,7 +35,7 @@ pub struct Opts {
 impl Opts {
     /// Runs the command.
     pub fn run(self) -> ExitCode {
-        report::guarded(|| self.write().unwrap_or_else(|errors| Report::error(errors)).deliver())
+        report::guarded(|| self.write().unwrap_or_else(Report::error).deliver())
     }
 
     fn write(&self) -> Result<Report<'_>, Vec<String>> {
@@ -109,7 +109,11 @@ impl Opts {
 
     fn refusal(&self, mut errors: Vec<String>) -> Vec<String> {
         let old = if self.file.exists() { "; the old one is as it was" } else { "" };
-        errors.push(format!("{}: not written{old}: {}", self.file.display(), self.way_out("repair the input, then run")));
+        errors.push(format!(
+            "{}: not written{old}: {}",
+            self.file.display(),
+            self.way_out("repair the input, then run")
+        ));
         errors
     }
 

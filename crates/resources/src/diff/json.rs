@@ -60,13 +60,7 @@ impl<'d> Form<'d> {
     }
 
     /// The same comparison, judged as one with a baseline.
-    pub fn as_check(
-        self,
-        verdict: Verdict,
-        problems: &'d [String],
-        notes: &'d [String],
-        baseline: Value,
-    ) -> Form<'d> {
+    pub fn as_check(self, verdict: Verdict, problems: &'d [String], notes: &'d [String], baseline: Value) -> Form<'d> {
         let (exit_code, verdict) = (verdict.exit_code(), verdict.line());
         Form { exit_code, verdict, problems, notes, baseline: Some(baseline), ..self }
     }

@@ -42,7 +42,8 @@ pub fn on_policy(diff: &Diff<'_>, left_out: usize, sides: [&Snapshot; 2]) -> Vec
     }
     let rose = |wanted: fn(Metric) -> bool, judgement: Judgement| {
         let rows = diff.rows.iter();
-        let rose = rows.flat_map(|row| row.deltas().iter().filter(|(_, delta)| *delta > 0).map(move |(m, _)| (row, *m)));
+        let rose =
+            rows.flat_map(|row| row.deltas().iter().filter(|(_, delta)| *delta > 0).map(move |(m, _)| (row, *m)));
         let wanted = rose.filter(|(row, m)| wanted(*m) && row.judgement(*m) == judgement);
         wanted.map(|(row, metric)| figure(row, metric)).collect::<Vec<String>>()
     };

@@ -103,9 +103,15 @@ mod tests {
         ] {
             assert!(fits(pattern, text), "{pattern} {text}");
         }
-        for (pattern, text) in
-            [("gemm", "gemm_1"), ("gemm", "a gemm"), ("?", ""), ("a*b", "a-c"), ("", "a"), ("GEMM", "gemm"), ("[ab]", "a")]
-        {
+        for (pattern, text) in [
+            ("gemm", "gemm_1"),
+            ("gemm", "a gemm"),
+            ("?", ""),
+            ("a*b", "a-c"),
+            ("", "a"),
+            ("GEMM", "gemm"),
+            ("[ab]", "a"),
+        ] {
             assert!(!fits(pattern, text), "{pattern} {text}");
         }
     }
