@@ -11,6 +11,7 @@ mod doctor;
 mod edited;
 mod gate;
 mod inputs;
+mod occupancy;
 mod patch;
 mod report;
 mod roundtrip;
@@ -37,6 +38,7 @@ enum Command {
     Summarize(summarize::Opts),
     Diff(Box<diff::Opts>),
     Baseline(baseline::Opts),
+    Occupancy(occupancy::Opts),
     Show(show::Opts),
     Capture(capture::Opts),
     Disasm(disasm::Opts),
@@ -53,6 +55,7 @@ pub fn run() -> ExitCode {
         Command::Summarize(opts) => opts.run(),
         Command::Diff(opts) => opts.run(),
         Command::Baseline(opts) => opts.run(),
+        Command::Occupancy(opts) => opts.run(),
         Command::Show(opts) => opts.run(),
         Command::Capture(opts) => opts.run(),
         Command::Disasm(opts) => opts.run(),

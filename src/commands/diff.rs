@@ -10,6 +10,7 @@ use resources::{Diff, Verdict, table};
 use super::capture::{self, Environment};
 use super::gate::Gate;
 use super::inputs::Reading;
+use super::occupancy::Launch;
 use super::report::{self, Report};
 
 /// Compare the resources of every kernel, before and after a change
@@ -28,6 +29,7 @@ use super::report::{self, Report};
   $ coax diff before after                                                    # exit 2
   $ coax diff before after --match 'rmsnorm_fwd_kernel=rmsnorm_kernel' -q     # exit 1
   $ coax diff kernel.s kernel.s --json report.json
+  $ coax diff cache-before cache-after --wide                                 # exit 1
   $ coax diff cache-before cache-after                                        # exit 1
   $ coax diff before after --only 'softmax*' --allow 'softmax*:vgpr=+128' --fail-on vgpr,scratch_bytes
   coax diff --before HEAD~1 --arch gfx950 -- python3 -m pytest tests/kernels/test_softmax.py -q")]
@@ -58,6 +60,11 @@ pub struct Opts {
     /// No table: only the verdict, and what is wrong
     #[arg(short, long)]
     quiet: bool,
+    /// One more column: waves per SIMD (see `coax occupancy`)
+    #[arg(long)]
+    wide: bool,
+    #[command(flatten)]
+    launch: Launch,
     #[command(flatten)]
     reading: Reading,
     #[command(flatten)]
@@ -98,8 +105,8 @@ impl Opts {
             result.map_err(|e| errors.extend(e.messages.iter().map(|message| format!("{side}: {message}"))))
         });
         let [Ok(before), Ok(after)] = sides else { return Report::error(errors).deliver() };
-        let diff = Diff::new(&before, &after, &self.rewrites, &policy);
-        let table = if self.quiet { String::new() } else { table::diff(&diff) };
+        let diff = Diff::new(&before, &after, &self.rewrites, &policy, self.launch.settings());
+        let table = if self.quiet { String::new() } else { table::diff(&diff, self.wide) };
         let report = Report {
             body: table + &table::untrustworthy(diff.problems.len()),
             notes: diff.notes.clone(),

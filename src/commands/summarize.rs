@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use resources::occupancy::Settings;
+use resources::snapshot::WithOccupancy;
 use resources::{Snapshot, table};
 
 use super::inputs::Reading;
-use super::report::{self, Report};
+use super::occupancy::Launch;
+use super::report::{self, Fill, Report};
 
 /// Show registers, spills, scratch and LDS of every kernel
 ///
@@ -19,6 +22,7 @@ use super::report::{self, Report};
   $ coax summarize before
   $ coax summarize before --json baseline.json -q
   $ coax summarize kernel.co                                # needs llvm
+  $ coax summarize before --wide --workgroup-size 256
   $ coax summarize fatbin/multi_plain.hipfb --metadata-only")]
 pub struct Opts {
     /// What to read
@@ -29,6 +33,11 @@ pub struct Opts {
     /// No table: only the verdict
     #[arg(short, long)]
     quiet: bool,
+    /// One more column: waves per SIMD (see `coax occupancy`)
+    #[arg(long)]
+    wide: bool,
+    #[command(flatten)]
+    launch: Launch,
     #[command(flatten)]
     reading: Reading,
 }
@@ -51,7 +60,14 @@ impl Opts {
             .iter()
             .flat_map(|(key, record)| record.unknowns().into_iter().map(move |unknown| format!("{key}: {unknown}")));
         let problems = snapshot.all_problems();
-        let table = if self.quiet { String::new() } else { table::snapshot(snapshot) };
+        let wide = self.wide.then(|| self.launch.settings());
+        let table = if self.quiet { String::new() } else { table::snapshot(snapshot, wide) };
+        let json = |settings: Option<Settings>| -> Fill<'r> {
+            match settings {
+                Some(settings) => Box::new(move |out| report::json(&WithOccupancy { snapshot, settings })(out)),
+                None => report::json(snapshot),
+            }
+        };
         let mut warnings = snapshot.warnings.clone();
         warnings.extend(snapshot.kernels.iter().filter(|(_, r)| r.isa_target().is_none()).map(|(key, _)| {
             format!("{key}: the target is not identified; a comparison with this kernel will be refused")
@@ -61,7 +77,7 @@ impl Opts {
             notes: Vec::new(),
             errors: problems.into_iter().chain(unknown).collect(),
             warnings,
-            json: self.json.as_deref().map(|path| (path, report::json(snapshot))),
+            json: self.json.as_deref().map(|path| (path, json(wide))),
             quiet: self.quiet,
             verdict: snapshot.verdict(),
         }

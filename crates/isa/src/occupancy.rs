@@ -129,7 +129,7 @@ impl Resident {
 
     /// Share of the most possible, in per mille.
     pub fn per_mille(&self) -> u32 {
-        self.waves() * 1000 / self.slots.max(1)
+        (self.waves() * 1000 + self.slots / 2) / self.slots.max(1)
     }
 }
 
@@ -215,16 +215,16 @@ impl Limits {
         Occupancy { waves: by_vgprs.min(by_sgprs).min(by_work_groups), by_vgprs, by_sgprs, by_work_groups }
     }
 
-    /// Waves per execution unit if the runtime installs a trap handler; none where nobody has reported one at work.
+    /// What the kernel takes if the runtime installs a trap handler; none where nobody has reported one at work.
     ///
     /// Observed publicly, not modelled by LLVM, not measured by us: on gfx942 a kernel of 92 or of 106 SGPRs ran in 28
-    /// work-groups of one wave per compute unit where 32 were computed, 7 per SIMD instead of 8. A trap handler adds 16
+    /// work-groups of one wave per compute unit where 32 were expected, 7 per SIMD instead of 8. A trap handler adds 16
     /// SGPRs to each wave; 108 and 122 are both above the 100 up to which the scalar registers hold 8 waves, and 7 is
-    /// what they hold for any number. So this is the model with 16 SGPRs more, and its first step is at 85 SGPRs.
-    pub fn waves_with_trap_handler(&self, usage: &Usage) -> Option<u32> {
+    /// what they hold of any more. So this is the kernel with 16 SGPRs more, and the first that it costs a wave has 85.
+    pub fn with_trap_handler(&self, usage: &Usage) -> Option<Usage> {
         const OBSERVED: &str = "gfx942";
-        let by_sgprs = self.by_sgprs(usage.sgprs.saturating_add(TRAP_HANDLER_SGPRS));
-        (self.processor == OBSERVED).then(|| self.occupancy(usage).waves.min(by_sgprs))
+        let sgprs = usage.sgprs.saturating_add(TRAP_HANDLER_SGPRS);
+        (self.processor == OBSERVED).then(|| Usage { sgprs, ..usage.clone() })
     }
 
     /// How many work-groups of the larger size in `usage` fit into a compute unit, or a work-group processor.

@@ -7,6 +7,7 @@ use codeobj::TargetId;
 
 use crate::cell::Cell;
 use crate::metric::Metric;
+use crate::occupancy::{self, Occupancy};
 use crate::pairing::{self, Pair, Rewrite};
 use crate::policy::{Judgement, Names, Policy};
 use crate::record::Record;
@@ -46,6 +47,8 @@ pub struct Row<'s> {
     pub one_sided: Vec<Metric>,
     /// What each figure that moved means under the policy.
     judgements: Vec<(Metric, Judgement)>,
+    /// What is known of launches.
+    settings: occupancy::Settings,
 }
 
 impl Row<'_> {
@@ -64,6 +67,24 @@ impl Row<'_> {
     pub fn judgement(&self, metric: Metric) -> Judgement {
         let moved = self.judgements.iter().find(|(m, _)| *m == metric);
         moved.map_or(Judgement::Same, |(_, judgement)| judgement.clone())
+    }
+
+    /// The waves of each side that is there: a value, or `n/a` with the reason.
+    pub fn occupancy(&self) -> [Option<Cell>; 2] {
+        [self.before, self.after].map(|record| Some(occupancy::cell(record?, self.settings)))
+    }
+
+    /// How the waves changed, and why; none where they did not, or are not known on both sides.
+    fn crossing(&self) -> Option<String> {
+        let (Outcome::Compared(deltas), Some(before), Some(after)) = (&self.outcome, self.before, self.after) else {
+            return None;
+        };
+        const BOUNDING: [Metric; 3] = [Metric::Vgpr, Metric::Sgpr, Metric::LdsStaticBytes];
+        if before.launch == after.launch && !deltas.iter().any(|(metric, _)| BOUNDING.contains(metric)) {
+            return None;
+        }
+        let [before, after] = [before, after].map(|record| Occupancy::of(record, self.settings).ok());
+        occupancy::crossing(&before?, &after?)
     }
 
     /// The figures that moved and what each means, in table order.
@@ -98,14 +119,20 @@ pub struct Diff<'s> {
 }
 
 impl<'s> Diff<'s> {
-    /// Compares under `policy`; `rewrites` are those of `--match`.
-    pub fn new(before: &'s Snapshot, after: &'s Snapshot, rewrites: &[Rewrite], policy: &Policy) -> Diff<'s> {
+    /// Compares under `policy`; `rewrites` are those of `--match`, `settings` what is known of launches.
+    pub fn new(
+        before: &'s Snapshot,
+        after: &'s Snapshot,
+        rewrites: &[Rewrite],
+        policy: &Policy,
+        settings: occupancy::Settings,
+    ) -> Diff<'s> {
         let (mut pairs, pairing_notes) = pairing::pair(before, after, rewrites);
         let all = pairs.len();
         // Behind the pairing, so that a kernel is paired the same way whether or not others are looked at.
         pairs.retain(|pair| policy.covers(pair.names()));
         let left_out = all - pairs.len();
-        let rows: Vec<Row<'s>> = pairs.iter().map(|pair| compare(pair, before, after, policy)).collect();
+        let rows: Vec<Row<'s>> = pairs.iter().map(|pair| compare(pair, before, after, policy, settings)).collect();
         let is_about_a_row = |note: &pairing::Note<'_>| note.is_about(|key| policy.only.iter().any(|p| p.fits(key)));
         let told = pairing_notes.into_iter().filter(|note| left_out == 0 || is_about_a_row(note));
         let mut notes: Vec<String> = told.map(|note| note.text).collect();
@@ -190,7 +217,13 @@ pub const ONLY_IN_BEFORE: &str = "ONLY IN BEFORE";
 /// How a row of one side is shown.
 pub const ONLY_IN_AFTER: &str = "ONLY IN AFTER";
 
-fn compare<'s>(pair: &Pair<'s>, before: &'s Snapshot, after: &'s Snapshot, policy: &Policy) -> Row<'s> {
+fn compare<'s>(
+    pair: &Pair<'s>,
+    before: &'s Snapshot,
+    after: &'s Snapshot,
+    policy: &Policy,
+    settings: occupancy::Settings,
+) -> Row<'s> {
     let left = pair.before.and_then(|key| before.kernels.get(key));
     let right = pair.after.and_then(|key| after.kernels.get(key));
     let (mut one_sided, mut judgements) = (Vec::new(), Vec::new());
@@ -209,7 +242,7 @@ fn compare<'s>(pair: &Pair<'s>, before: &'s Snapshot, after: &'s Snapshot, polic
         (Some(_), None) => Outcome::OnlyBefore,
         _ => Outcome::OnlyAfter,
     };
-    Row { key: pair.key(), names: pair.names(), before: left, after: right, outcome, one_sided, judgements }
+    Row { key: pair.key(), names: pair.names(), before: left, after: right, outcome, one_sided, judgements, settings }
 }
 
 /// What the policy makes of the figures that moved.

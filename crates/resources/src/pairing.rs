@@ -196,6 +196,7 @@ mod tests {
             problems: vec![],
             source: "".into(),
             identity: identity.map(|stores| Identity { stores: stores.into(), ..Identity::default() }),
+            launch: None,
         };
         Snapshot { kernels: keys.iter().map(|(k, i)| ((*k).to_owned(), record(*i))).collect(), ..Snapshot::default() }
     }

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::cell::{Cell, Cells};
+use crate::launch::Launch;
 use crate::metric::Metric;
+use crate::occupancy;
 use crate::triton::Identity;
 
 /// One kernel's line of the table and what goes with it.
@@ -26,6 +28,8 @@ pub struct Record {
     pub source: Arc<str>,
     /// What identifies a specialisation beyond its name.
     pub identity: Option<Identity>,
+    /// What a launch is bound to; none in a snapshot that was written without it.
+    pub launch: Option<Launch>,
 }
 
 impl Record {
@@ -88,6 +92,10 @@ impl Record {
             problems: strings(object.get("problems"), "problems")?,
             source: object.get("source").and_then(Value::as_str).unwrap_or_default().into(),
             identity: object.get("identity").and_then(|identity| Identity::deserialize(identity).ok()),
+            launch: match object.get("launch") {
+                None | Some(Value::Null) => None,
+                Some(launch) => Some(Launch::from_json(launch)?),
+            },
         })
     }
 }
@@ -95,13 +103,42 @@ impl Record {
 /// As a snapshot records it, keys sorted.
 impl Serialize for Record {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.write(serializer, None)
+    }
+}
+
+/// A record with its occupancy as a further member.
+pub struct WithOccupancy<'r> {
+    record: &'r Record,
+    occupancy: Cell,
+}
+
+impl Serialize for WithOccupancy<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.record.write(serializer, Some(&self.occupancy))
+    }
+}
+
+impl Record {
+    /// The record as JSON has it under `--wide`.
+    pub fn with_occupancy(&self, settings: occupancy::Settings) -> WithOccupancy<'_> {
+        WithOccupancy { record: self, occupancy: occupancy::cell(self, settings) }
+    }
+
+    fn write<S: Serializer>(&self, serializer: S, occupancy: Option<&Cell>) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("arch", &self.target.as_deref().map(Arch))?;
         if let Some(identity) = &self.identity {
             map.serialize_entry("identity", identity)?;
         }
+        if let Some(launch) = &self.launch {
+            map.serialize_entry("launch", launch)?;
+        }
         map.serialize_entry("metrics", &self.cells)?;
         map.serialize_entry("notes", &self.notes)?;
+        if let Some(occupancy) = occupancy {
+            map.serialize_entry(occupancy::COLUMN, occupancy)?;
+        }
         map.serialize_entry("problems", &self.problems)?;
         map.serialize_entry("source", &*self.source)?;
         map.end()
@@ -164,10 +201,12 @@ fn arch_from_json(value: &Value) -> Result<TargetId, String> {
 /// A note on kernels that allocate stack at run time.
 pub const DYNAMIC_STACK_NOTE: &str = "dynamic stack in use: scratch_bytes is only its static part";
 
+/// A note on kernels whose LDS is asked for at launch.
+pub const DYNAMIC_LDS_NOTE: &str = "dynamic LDS in use: lds_static_bytes is 0 whatever the launch asks for";
+
 /// A note that a reader needs whenever static LDS is 0 and the body uses LDS all the same.
 pub fn dynamic_lds_note(cells: &Cells, has_lds_traffic: bool) -> Option<String> {
-    (has_lds_traffic && cells[Metric::LdsStaticBytes] == Cell::Value(0))
-        .then(|| "dynamic LDS in use: lds_static_bytes is 0 whatever the launch asks for".into())
+    (has_lds_traffic && cells[Metric::LdsStaticBytes] == Cell::Value(0)).then(|| DYNAMIC_LDS_NOTE.into())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::baseline::{Check, Kind};
 use crate::cell::Cell;
 use crate::diff::{self, Diff, Outcome};
 use crate::metric::Metric;
+use crate::occupancy::{self, Settings};
 use crate::policy::Judgement;
 use crate::record::Record;
 use crate::snapshot::Snapshot;
@@ -40,6 +41,9 @@ pub struct Kernel {
     pub status: Status,
     /// A figure for each metric, in table order; none for a kernel that has no sides to show.
     pub figures: Vec<Figure>,
+    /// Waves per execution unit before and after; `n/a` with the reason where they are not known. `summarize` has only an
+    /// after.
+    pub occupancy: [Option<Cell>; 2],
     /// What is wrong with it.
     pub problems: Vec<String>,
 }
@@ -88,10 +92,11 @@ impl Figure {
 
 impl Report {
     /// Of one snapshot.
-    pub fn of_snapshot(snapshot: &Snapshot) -> Report {
+    pub fn of_snapshot(snapshot: &Snapshot, settings: Settings) -> Report {
         let kernels = snapshot.kernels.iter().map(|(key, record)| Kernel {
             problems: problems(record),
             status: if record.is_trustworthy() { Status::Listed } else { Status::NotTrustworthy },
+            occupancy: [None, Some(occupancy::cell(record, settings))],
             ..kernel(key, None, Some(record), |_| Judgement::Same)
         });
         Report {
@@ -157,7 +162,7 @@ fn of_row(row: &diff::Row<'_>) -> Kernel {
     };
     let mut problems = diff::problems_of(row);
     problems.extend(row.before.iter().chain(&row.after).flat_map(|record| record.problems.iter().cloned()));
-    Kernel { status, problems, ..shown }
+    Kernel { status, problems, occupancy: row.occupancy(), ..shown }
 }
 
 /// Problems and what is not known.
@@ -185,6 +190,7 @@ fn kernel(
         target: shown.and_then(|record| record.target.as_ref()).map(|target| target.text.clone()),
         status: Status::Listed,
         figures: Metric::all().map(figure).collect(),
+        occupancy: [None, None],
         problems: Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::occupancy;
 use crate::record::{self, Record};
 use crate::strict_json::Strict;
 use crate::verdict::Verdict;
@@ -91,14 +92,43 @@ impl Snapshot {
 /// Written kernel by kernel, keys sorted: a library's snapshot is too large to be built as a tree first.
 impl Serialize for Snapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.write(serializer, &self.kernels)
+    }
+}
+
+impl Snapshot {
+    fn write<S: Serializer>(&self, serializer: S, kernels: &impl Serialize) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("kernels", &self.kernels)?;
+        map.serialize_entry("kernels", kernels)?;
         map.serialize_entry("problems", &self.problems)?;
         map.serialize_entry("schema", &SCHEMA)?;
         map.serialize_entry("tool", TOOL)?;
         map.serialize_entry("trustworthy", &(self.verdict() == Verdict::Ok))?;
         map.serialize_entry("warnings", &self.warnings)?;
         map.end()
+    }
+}
+
+/// A snapshot whose kernels have a further member, `occupancy`. A reader of snapshots passes over it.
+pub struct WithOccupancy<'s> {
+    /// The kernels.
+    pub snapshot: &'s Snapshot,
+    /// What is known of launches.
+    pub settings: occupancy::Settings,
+}
+
+impl Serialize for WithOccupancy<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.snapshot.write(serializer, &KernelsWithOccupancy(self))
+    }
+}
+
+struct KernelsWithOccupancy<'s>(&'s WithOccupancy<'s>);
+
+impl Serialize for KernelsWithOccupancy<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let WithOccupancy { snapshot, settings } = *self.0;
+        serializer.collect_map(snapshot.kernels.iter().map(|(key, record)| (key, record.with_occupancy(settings))))
     }
 }
 

@@ -11,6 +11,7 @@ use resources::{Diff, Verdict, table};
 use super::{read, write_command};
 use crate::commands::gate::Gate;
 use crate::commands::inputs::Reading;
+use crate::commands::occupancy::Launch;
 use crate::commands::report::{self, Report};
 
 /// Compare an input with its baseline
@@ -37,6 +38,8 @@ pub struct Opts {
     /// No list of kernels: only the verdict, and what is wrong
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    launch: Launch,
     #[command(flatten)]
     reading: Reading,
     #[command(flatten)]
@@ -68,7 +71,7 @@ impl Opts {
                 return Err(before.err().into_iter().chain(input).collect());
             }
         };
-        let diff = Diff::new(&before, &after, &self.rewrites, &policy);
+        let diff = Diff::new(&before, &after, &self.rewrites, &policy, self.launch.settings());
         let accept = self.accept.or(config.accept).unwrap_or_default();
         let check = Check::new(diff, accept, &repin);
         let verdict = check.verdict();

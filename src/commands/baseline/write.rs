@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use resources::baseline::{self, Accept};
+use resources::occupancy::Settings;
 use resources::policy::Names;
 use resources::{Diff, Policy, Snapshot, Verdict};
 
@@ -72,7 +73,7 @@ impl Opts {
             Some(old) => {
                 // A review wants to see every figure that moved, also those that a rule accepts.
                 let policy = Policy { fail_on: policy.fail_on.clone(), ..Policy::default() };
-                let diff = Diff::new(old, &snapshot, &[], &policy);
+                let diff = Diff::new(old, &snapshot, &[], &policy, Settings::default());
                 body.push_str(&baseline::listing(&diff, Accept::default()));
                 let counts = baseline::counts(&diff);
                 body.push_str(&format!("{name}: {}, was {}: {counts}\n", kernels(count), old.kernels.len()));
@@ -131,7 +132,7 @@ fn what_is_wrong(snapshot: &Snapshot, policy: &Policy) -> Vec<String> {
     }
     if wrong.is_empty() {
         let policy = Policy { fail_on: policy.fail_on.clone(), ..Policy::default() };
-        wrong.extend(Diff::new(snapshot, snapshot, &[], &policy).problems);
+        wrong.extend(Diff::new(snapshot, snapshot, &[], &policy, Settings::default()).problems);
     }
     wrong
 }

@@ -18,6 +18,11 @@ pub enum Resource {
     WorkGroups,
 }
 
+impl Resource {
+    /// All of them.
+    pub const ALL: [Resource; 4] = [Resource::Vgprs, Resource::Sgprs, Resource::LdsBytes, Resource::WorkGroups];
+}
+
 /// A figure at which the waves change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -98,9 +103,7 @@ impl Limits {
             let from = self.figure(resource, usage);
             let to = match resource {
                 // From above: less LDS is not always more waves over a range of work-group sizes.
-                Resource::LdsBytes => {
-                    self.lds_steps(usage).find(|lds| *lds < from && self.by_lds(usage, *lds) > waves)
-                }
+                Resource::LdsBytes => self.lds_steps(usage).find(|lds| *lds < from && self.by_lds(usage, *lds) > waves),
                 _ => self.most(resource, usage, waves + 1),
             };
             let Some(to) = to else { return Vec::new() };
@@ -118,7 +121,8 @@ impl Limits {
             Resource::LdsBytes => {
                 let mut ends: Vec<u32> = self.lds_steps(usage).collect();
                 ends.reverse();
-                let to = ends.into_iter().map(|end| end + 1).find(|lds| *lds > from && self.by_lds(usage, *lds) < waves);
+                let to =
+                    ends.into_iter().map(|end| end + 1).find(|lds| *lds > from && self.by_lds(usage, *lds) < waves);
                 (to?, self.max_lds_bytes())
             }
             Resource::Vgprs => (self.most(resource, usage, waves)?.max(from) + 1, self.max_total_vgprs()),

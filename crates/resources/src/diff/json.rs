@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Diff, ONLY_IN_AFTER, ONLY_IN_BEFORE, Outcome, Row};
 use crate::metric::Metric;
+use crate::occupancy;
 use crate::policy::{Judgement, Policy};
 use crate::snapshot::{SCHEMA, TOOL};
 use crate::verdict::Verdict;
@@ -99,6 +100,8 @@ impl Serialize for Row<'_> {
         map.serialize_entry("judgements", &judgements)?;
         map.serialize_entry("kernel", self.key)?;
         map.serialize_entry("kernel_after", &self.names.after)?;
+        let [before, after] = self.occupancy();
+        map.serialize_entry(occupancy::COLUMN, &BTreeMap::from([("after", after), ("before", before)]))?;
         map.serialize_entry("side", &side)?;
         map.end()
     }

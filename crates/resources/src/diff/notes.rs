@@ -24,6 +24,7 @@ pub fn of_row(row: &Row<'_>) -> Vec<String> {
     if moved(Metric::Sgpr) == Some(2) && moved(Metric::NumberedSgpr).is_none() && numbered_is_known {
         notes.push(format!("{}: sgpr +2 with numbered_sgpr unchanged: VCC became live, rarely meaningful", row.key));
     }
+    notes.extend(row.crossing().map(|crossing| format!("{}: {crossing}", row.key)));
     notes
 }
 
