@@ -58,6 +58,7 @@ impl Opts {
                 Some(linker) => page.found("ld.lld", &linker.display().to_string()),
                 None => page.missing("ld.lld", "asm", "install it (Debian, Ubuntu: apt install lld-22)"),
             }
+            cache(&mut page);
             let without_gpu = page.missing.is_empty();
             rocm(&mut page);
             gpu(&mut page);
@@ -87,6 +88,17 @@ impl Opts {
             page.found("", &format!("does not know {}: a newer LLVM does", unknown.join(", ")));
         }
     }
+}
+
+/// What is kept of LLVM's answers.
+fn cache(page: &mut Page) {
+    let Some(folder) = llvm::cache_folder() else {
+        return page.found("cache", "off: every run asks LLVM anew ($COAX_CACHE)");
+    };
+    let (files, bytes) = llvm::cache_size(&folder);
+    let size = bytes as f64 / f64::from(1 << 20);
+    let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+    page.found("cache", &format!("{} ({files}, {size:.1} MiB)", folder.display()));
 }
 
 fn rocm(page: &mut Page) {

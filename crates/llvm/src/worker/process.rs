@@ -10,11 +10,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::ARGUMENT;
-use super::protocol::{Reply, Request, read_frame};
+use super::protocol::{Reply, Request, read_frame_into};
 use crate::{Error, ErrorKind};
 
 /// This program. On Linux that name holds even after the file was replaced, as an update does.
 const THIS_PROGRAM: &str = "/proc/self/exe";
+/// So much of an answer is received at once.
+const RECEIVED_BYTES: usize = 64 << 10;
 /// How much of a dead worker's standard error is quoted.
 const QUOTED_BYTES: usize = 1000;
 
@@ -46,10 +48,10 @@ impl Process {
     pub fn start(library: &Path, timeout: Duration) -> Result<Self, Error> {
         let failed = |why: &str| Error::new(ErrorKind::WorkerFailed, format!("cannot start an LLVM worker: {why}"));
         let mut process = Process::spawn(library).map_err(|error| failed(&error.to_string()))?;
-        let frame = match process.reply(Instant::now() + timeout) {
-            Ok(frame) => frame,
-            Err(error) => return Err(failed(&process.obituary(&error))),
-        };
+        let mut frame = Vec::new();
+        if let Err(error) = process.reply(Instant::now() + timeout, &mut frame) {
+            return Err(failed(&process.obituary(&error)));
+        }
         process.description = match Reply::parse(&frame) {
             Ok(Reply::Ready(description)) => description.to_owned(),
             Ok(Reply::Refused(kind, message)) => return Err(Error::new(kind, message)),
@@ -69,7 +71,7 @@ impl Process {
             .stdout(Stdio::null())
             .stderr(stderr.try_clone()?)
             .spawn()?;
-        let socket = BufReader::new(Deadline { socket: ours, at: Instant::now() });
+        let socket = BufReader::with_capacity(RECEIVED_BYTES, Deadline { socket: ours, at: Instant::now() });
         Ok(Process { child, socket, stderr, description: String::new() })
     }
 
@@ -95,8 +97,10 @@ impl Process {
         socket.set_write_timeout(Some(timeout))?;
         request.write(socket)?;
         let mut deadline = Instant::now() + timeout;
+        let mut frame = Vec::new();
         loop {
-            match Reply::parse(&self.reply(deadline)?)? {
+            self.reply(deadline, &mut frame)?;
+            match Reply::parse(&frame)? {
                 Reply::Done => return Ok(()),
                 Reply::Refused(kind, message) => return Err(io::Error::other(Error::new(kind, message))),
                 Reply::Trying(offset) => (*trying, deadline) = (Some(offset), Instant::now() + timeout),
@@ -106,9 +110,9 @@ impl Process {
         }
     }
 
-    fn reply(&mut self, deadline: Instant) -> io::Result<Vec<u8>> {
+    fn reply(&mut self, deadline: Instant, frame: &mut Vec<u8>) -> io::Result<()> {
         self.socket.get_mut().at = deadline;
-        read_frame(&mut self.socket)
+        read_frame_into(&mut self.socket, frame)
     }
 
     /// Ends the worker and says how it had ended, with the last that it wrote to standard error.

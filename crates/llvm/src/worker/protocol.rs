@@ -174,7 +174,7 @@ impl<'a> Reply<'a> {
         write_frame(out, &body)
     }
 
-    /// Reads a frame that [`read_frame`] returned.
+    /// Reads a frame that [`read_frame_into`] read.
     pub fn parse(frame: &'a [u8]) -> io::Result<Self> {
         let mut fields = Fields(frame);
         Ok(match fields.u8()? {
@@ -214,16 +214,23 @@ fn write_frame(out: &mut impl Write, body: &[u8]) -> io::Result<()> {
 }
 
 /// Reads one frame's tag and fields.
-pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Vec<u8>> {
+fn read_frame(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    read_frame_into(input, &mut body)?;
+    Ok(body)
+}
+
+/// Reads one frame's tag and fields in place of what `body` held.
+pub(super) fn read_frame_into(input: &mut impl Read, body: &mut Vec<u8>) -> io::Result<()> {
     let mut len = [0; 4];
     input.read_exact(&mut len)?;
     let len = u32::from_le_bytes(len) as usize;
     if len > MAX_FRAME_BYTES {
         return Err(malformed());
     }
-    let mut body = vec![0; len];
-    input.read_exact(&mut body)?;
-    Ok(body)
+    body.clear();
+    body.resize(len, 0);
+    input.read_exact(body)
 }
 
 fn put_target(body: &mut Vec<u8>, target: &Target) {
