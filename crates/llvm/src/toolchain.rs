@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::cache::TargetCache;
-use crate::library::Library;
+use crate::engine::Engine;
 use crate::search::Search;
 use crate::source::{InProcess, Source};
 use crate::spawned::{self, Spawned};
@@ -93,7 +93,7 @@ impl Candidate {
             }
             Ok(match options.isolation {
                 Isolation::Worker => Arc::new(Pool::start(&self.path, options)?),
-                Isolation::InProcess => Arc::new(InProcess::new(Library::load(&self.path)?)),
+                Isolation::InProcess => Arc::new(InProcess::new(Engine::load(&self.path)?)),
             })
         };
         self.source.get_or_insert_with(open).clone()

@@ -49,10 +49,7 @@ impl Pool {
     /// [`ErrorKind::NotFound`] when `library` does not load, [`ErrorKind::WorkerFailed`] when this program is not
     /// prepared to be a worker or cannot be started.
     pub fn start(library: &Path, options: &Options) -> Result<Self, Error> {
-        if !super::is_offered() {
-            let message = "this program does not call llvm::worker::main_if_requested at the start of main";
-            return Err(Error::new(ErrorKind::WorkerFailed, message));
-        }
+        super::check_offered()?;
         let first = start(library, options.batch_timeout)?;
         let limit = options.workers.max(1);
         Ok(Pool {
@@ -230,7 +227,7 @@ impl Pool {
 }
 
 /// A new worker, which may be lost to an accident while it starts.
-fn start(library: &Path, timeout: Duration) -> Result<Process, Error> {
+pub(super) fn start(library: &Path, timeout: Duration) -> Result<Process, Error> {
     let mut accidents = 0;
     loop {
         match Process::start(library, timeout) {

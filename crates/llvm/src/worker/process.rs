@@ -9,8 +9,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use super::ARGUMENT;
 use super::protocol::{Reply, Request, read_frame};
+use crate::comgr::{MEDDLING_VARIABLES, is_comgr};
 use crate::{Error, ErrorKind};
 
 /// This program. On Linux that name holds even after the file was replaced, as an update does.
@@ -23,6 +26,8 @@ pub(super) struct Process {
     child: Child,
     socket: BufReader<Deadline>,
     stderr: File,
+    /// Where COMGR has its temporary files, which it leaves behind when it dies.
+    _folder: Option<TempDir>,
     /// What it said of its library.
     pub description: String,
 }
@@ -62,7 +67,15 @@ impl Process {
         let (ours, theirs) = UnixStream::pair()?;
         let stderr = tempfile::tempfile()?;
         let program = if Path::new(THIS_PROGRAM).exists() { THIS_PROGRAM.into() } else { std::env::current_exe()? };
-        let child = Command::new(program)
+        let folder = is_comgr(library).then(|| tempfile::Builder::new().prefix("coax-").tempdir()).transpose()?;
+        let mut command = Command::new(program);
+        if let Some(folder) = &folder {
+            command.env("TMPDIR", folder.path());
+            for variable in MEDDLING_VARIABLES {
+                command.env_remove(variable);
+            }
+        }
+        let child = command
             .arg(ARGUMENT)
             .arg(library)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -70,7 +83,7 @@ impl Process {
             .stderr(stderr.try_clone()?)
             .spawn()?;
         let socket = BufReader::new(Deadline { socket: ours, at: Instant::now() });
-        Ok(Process { child, socket, stderr, description: String::new() })
+        Ok(Process { child, socket, stderr, _folder: folder, description: String::new() })
     }
 
     /// Sends `request` and hands what comes back to `take`. `timeout` is for the whole answer, or in a careful request
