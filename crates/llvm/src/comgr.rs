@@ -30,6 +30,8 @@ pub(crate) const MEDDLING_VARIABLES: [&str; 4] = [
     "AMD_COMGR_SAVE_TEMPS",
     "AMD_COMGR_TIME_STATISTICS",
 ];
+/// Processors that are always wave64.
+const WAVE64_ONLY: [&str; 4] = ["gfx6", "gfx7", "gfx8", "gfx9"];
 /// What an object is called in the linker's messages.
 const OBJECT_NAME: &CStr = c"in.o";
 /// COMGR parses options into variables that all threads share.
@@ -84,8 +86,13 @@ impl Comgr {
     /// The name of `target` in COMGR's words, `amdgcn-amd-amdhsa--gfx90a:sramecc+`.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownTarget`] when COMGR does not know it.
+    /// [`ErrorKind::UnknownTarget`] when COMGR does not know it; also for wave64 where the processor has both wave sizes,
+    /// because a target's name does not say which and a disassembler has no options.
     fn isa_name(&self, target: &Target) -> Result<CString, Error> {
+        if target.wave64() && !WAVE64_ONLY.iter().any(|family| target.processor().starts_with(family)) {
+            let why = format!("{self} knows no wave64 code of `{target}`: its interface cannot say the wave size");
+            return Err(Error::new(ErrorKind::UnknownTarget, why));
+        }
         let unknown = || Error::new(ErrorKind::UnknownTarget, format!("{self} does not know the target `{target}`"));
         let name = CString::new(format!("{TRIPLE}--{target}")).map_err(|_| unknown())?;
         let info = self.info()?;
@@ -101,6 +108,10 @@ impl Comgr {
     /// # Errors
     /// [`ErrorKind::LinkFailed`] with the linker's message.
     pub fn link(&self, object: &[u8]) -> Result<Vec<u8>, Error> {
+        let refused = |why: &str| Error::new(ErrorKind::LinkFailed, format!("{self} cannot link: {why}"));
+        if object.is_empty() {
+            return Err(refused("the object is empty"));
+        }
         let mut isa = null();
         // SAFETY: a pointer to a live variable; the name is COMGR's for good.
         let isa = unsafe {
@@ -111,8 +122,7 @@ impl Comgr {
         let input = Input { kind: RELOCATABLE, name: OBJECT_NAME, bytes: object };
         let Done { output, status, log } = self.perform(self.actions.link, isa, &input, &[], EXECUTABLE)?;
         output.ok_or_else(|| {
-            let why = if log.trim().is_empty() { self.silence(&status) } else { log.trim().to_owned() };
-            Error::new(ErrorKind::LinkFailed, format!("{self} cannot link: {why}"))
+            if log.trim().is_empty() { refused(&self.silence(&status)) } else { refused(log.trim()) }
         })
     }
 

@@ -4,7 +4,6 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::{Arc, PoisonError};
 
 use super::c_api::SUCCESS;
-use super::emitter::wave_size_is_a_choice;
 use super::{Comgr, Emitter, ONE_AT_A_TIME, Owned};
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::engine::Disassemble;
@@ -29,14 +28,10 @@ impl Disassembler {
     /// the end of their names.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownTarget`]; also for wave64 where the processor has both wave sizes, because a target's name
-    /// does not say which.
+    /// [`ErrorKind::UnknownTarget`].
     pub fn new(comgr: &Arc<Comgr>, target: &Target) -> Result<Self, Error> {
         let unknown = |why: &str| Error::new(ErrorKind::UnknownTarget, format!("{comgr} {why} `{target}`"));
         comgr.isa_name(target)?;
-        if target.wave64() && wave_size_is_a_choice(target) {
-            return Err(unknown("decodes no wave64 code, for its interface cannot say so: it is needed for"));
-        }
         // A processor without a disassembler would end the process.
         let empty = Emitter::new(comgr, target)?.emit_or_fail("", None)?.object;
         if !probe::has_disassembler(probe::machine_number(&empty)) {

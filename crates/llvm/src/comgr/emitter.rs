@@ -20,19 +20,12 @@ const SOURCE_NAME: &CStr = c"coax.s";
 const KNOWN_GOOD: &str = "s_nop 0\n";
 /// `EI_ABIVERSION` of an ELF header: the code object version less 2 (AMDGPU backend guide, "ELF Header").
 const ABI_VERSION_AT: usize = 8;
-/// Processors that are always wave64.
-const WAVE64_ONLY: [&str; 3] = ["gfx7", "gfx8", "gfx9"];
 
 /// See the module.
 pub(crate) struct Emitter {
     comgr: Arc<Comgr>,
     target: Target,
     isa: CString,
-}
-
-/// Whether the processor runs waves of 32 and of 64.
-pub(super) fn wave_size_is_a_choice(target: &Target) -> bool {
-    !WAVE64_ONLY.iter().any(|family| target.processor().starts_with(family))
 }
 
 impl Emitter {
@@ -64,8 +57,8 @@ impl Emitter {
     /// The object is empty, and a diagnostic is an error, when COMGR fails.
     fn run(&self, source: &str, code_object_version: Option<u32>) -> Result<(Emission, String), Error> {
         let version = code_object_version.map(|version| format!("-mcode-object-version={version}"));
-        let wave = (self.target.wave64() && wave_size_is_a_choice(&self.target)).then(|| "-mwavefrontsize64".to_owned());
-        let options: Vec<CString> = version.into_iter().chain(wave).filter_map(|o| CString::new(o).ok()).collect();
+        let options: Vec<CString> = version.into_iter().filter_map(|option| CString::new(option).ok()).collect();
+        let source = if source.is_empty() { "\n" } else { source }; // COMGR takes no empty text
         let input = Input { kind: SOURCE, name: SOURCE_NAME, bytes: source.as_bytes() };
         let action = self.comgr.actions.assemble;
         let Done { output, status, log } = self.comgr.perform(action, &self.isa, &input, &options, RELOCATABLE)?;

@@ -65,9 +65,10 @@ impl Process {
 
     fn spawn(library: &Path) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
-        let stderr = tempfile::tempfile()?;
+        let stderr = tempfile::tempfile().map_err(no_room)?;
         let program = if Path::new(THIS_PROGRAM).exists() { THIS_PROGRAM.into() } else { std::env::current_exe()? };
-        let folder = is_comgr(library).then(|| tempfile::Builder::new().prefix("coax-").tempdir()).transpose()?;
+        let folder = is_comgr(library).then(|| tempfile::Builder::new().prefix("coax-").tempdir()).transpose();
+        let folder = folder.map_err(no_room)?;
         let mut command = Command::new(program);
         if let Some(folder) = &folder {
             command.env("TMPDIR", folder.path());
@@ -135,6 +136,13 @@ impl Process {
         let len = self.stderr.read_at(&mut said, end.saturating_sub(QUOTED_BYTES as u64)).unwrap_or(0);
         format!("{error}; {status}; {}", String::from_utf8_lossy(&said[..len]).trim())
     }
+}
+
+/// A temporary file could not be made.
+fn no_room(error: io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    let message = format!("no temporary file can be made in {}: {error}; set $TMPDIR to a folder with room", folder.display());
+    io::Error::new(error.kind(), message)
 }
 
 impl Drop for Process {
