@@ -24,12 +24,8 @@ use crate::target::TRIPLE;
 use crate::{Error, ErrorKind, Target};
 
 /// Variables that make COMGR write its log elsewhere, more than it has to, or what it should remove.
-pub(crate) const MEDDLING_VARIABLES: [&str; 4] = [
-    "AMD_COMGR_REDIRECT_LOGS",
-    "AMD_COMGR_EMIT_VERBOSE_LOGS",
-    "AMD_COMGR_SAVE_TEMPS",
-    "AMD_COMGR_TIME_STATISTICS",
-];
+pub(crate) const MEDDLING_VARIABLES: [&str; 4] =
+    ["AMD_COMGR_REDIRECT_LOGS", "AMD_COMGR_EMIT_VERBOSE_LOGS", "AMD_COMGR_SAVE_TEMPS", "AMD_COMGR_TIME_STATISTICS"];
 /// Processors that are always wave64.
 const WAVE64_ONLY: [&str; 4] = ["gfx6", "gfx7", "gfx8", "gfx9"];
 /// What an object is called in the linker's messages.
@@ -121,9 +117,7 @@ impl Comgr {
         // Any target will do: lld takes the processor from the object.
         let input = Input { kind: RELOCATABLE, name: OBJECT_NAME, bytes: object };
         let Done { output, status, log } = self.perform(self.actions.link, isa, &input, &[], EXECUTABLE)?;
-        output.ok_or_else(|| {
-            if log.trim().is_empty() { refused(&self.silence(&status)) } else { refused(log.trim()) }
-        })
+        output.ok_or_else(|| if log.trim().is_empty() { refused(&self.silence(&status)) } else { refused(log.trim()) })
     }
 
     /// Why an action may have failed without a word: what it does first is to make a folder.

@@ -39,7 +39,11 @@ impl Engine {
     /// # Errors
     /// [`ErrorKind::NotFound`] with the loader's message.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        Ok(if is_comgr(path) { Engine::Comgr(Arc::new(Comgr::load(path)?)) } else { Engine::Llvm(Library::load(path)?) })
+        Ok(if is_comgr(path) {
+            Engine::Comgr(Arc::new(Comgr::load(path)?))
+        } else {
+            Engine::Llvm(Library::load(path)?)
+        })
     }
 
     /// # Errors

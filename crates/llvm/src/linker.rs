@@ -47,7 +47,10 @@ pub fn linker(llvm: Option<&Path>) -> Option<Linker> {
 /// What the COMGR that is installed says of itself, whether or not an LLVM or a linker comes before it.
 pub fn comgr(llvm: Option<&Path>) -> Option<String> {
     let found = Search::from_environment(llvm.map(Path::to_owned)).comgrs().into_iter();
-    found.filter_map(|path| worker::Linker::start(&path, TIMEOUT).ok()).map(|linker| linker.describe().to_owned()).next()
+    found
+        .filter_map(|path| worker::Linker::start(&path, TIMEOUT).ok())
+        .map(|linker| linker.describe().to_owned())
+        .next()
 }
 
 /// Links `object`, which an [`crate::Assembler`] made, as `ld.lld -shared` does. `llvm` is the user's choice of an
@@ -65,7 +68,8 @@ pub fn link(llvm: Option<&Path>, object: &[u8]) -> Result<Vec<u8>, Error> {
 
 /// The first linker that is there; a COMGR has to load.
 fn find(search: &Search) -> Result<Ready, Error> {
-    let mut message = "no ld.lld found beside LLVM, in ROCm, in the system's folders or in $PATH, and no COMGR".to_owned();
+    let mut message =
+        "no ld.lld found beside LLVM, in ROCm, in the system's folders or in $PATH, and no COMGR".to_owned();
     for found in search.linkers() {
         match found {
             FoundLinker::Lld(path) => return Ok(Ready::Lld(path)),
@@ -82,9 +86,8 @@ fn find(search: &Search) -> Result<Ready, Error> {
 }
 
 fn run(linker: &Path, object: &[u8]) -> Result<Vec<u8>, Error> {
-    let failed = |why: &dyn fmt::Display| {
-        Error::new(ErrorKind::LinkFailed, format!("{} cannot link: {why}", linker.display()))
-    };
+    let failed =
+        |why: &dyn fmt::Display| Error::new(ErrorKind::LinkFailed, format!("{} cannot link: {why}", linker.display()));
     let link = || -> std::io::Result<_> {
         let folder = tempfile::tempdir()?;
         let [input, output] = ["in.o", "out.co"].map(|name| folder.path().join(name));

@@ -47,7 +47,8 @@ impl Emitter {
             if reference.object.is_empty() {
                 let first = reference.diagnostics.first().map_or(String::new(), |first| first.message.clone());
                 let why = format!("{} cannot assemble even `{}`: {first}", self.comgr, KNOWN_GOOD.trim());
-                let why = if first.contains("TMPDIR") { why } else { format!("{why}; {}", self.comgr.silence(&status)) };
+                let why =
+                    if first.contains("TMPDIR") { why } else { format!("{why}; {}", self.comgr.silence(&status)) };
                 return Err(Error::new(ErrorKind::WorkerFailed, why));
             }
         }

@@ -37,9 +37,8 @@ impl Linker {
                 linked = Some(object.to_vec());
             }
         });
-        let failed = |why: &str| {
-            Error::new(ErrorKind::LinkFailed, format!("{} cannot link: {why}", self.process.description))
-        };
+        let failed =
+            |why: &str| Error::new(ErrorKind::LinkFailed, format!("{} cannot link: {why}", self.process.description));
         match answer {
             Ok(()) => linked.ok_or_else(|| failed("it says nothing")),
             Err(Failure::Refused(error)) => Err(error),

@@ -141,7 +141,8 @@ impl Process {
 /// A temporary file could not be made.
 fn no_room(error: io::Error) -> io::Error {
     let folder = std::env::temp_dir();
-    let message = format!("no temporary file can be made in {}: {error}; set $TMPDIR to a folder with room", folder.display());
+    let message =
+        format!("no temporary file can be made in {}: {error}; set $TMPDIR to a folder with room", folder.display());
     io::Error::new(error.kind(), message)
 }
 

@@ -17,8 +17,8 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use crate::noise::SplitMix;
 use crate::{Engine, Outcome};
 
-/// Debian's.
-const COMGR: &str = "/usr/lib/x86_64-linux-gnu/libamd_comgr.so.2";
+/// Debian 12's.
+const COMGR: &str = "/usr/lib/x86_64-linux-gnu/libamd_comgr.so.2.4.0";
 /// The LLVM inside.
 const ITS_LLVM: &str = "/usr/lib/x86_64-linux-gnu/libLLVM-15.so.1";
 /// The environment variable that makes this program [`work_without_room`].
@@ -74,7 +74,11 @@ fn described() -> Outcome {
     let named = comgr.name_for(&Target::new("gfx90a"))?;
     let expected = format!("COMGR 2.4 ({COMGR})");
     match linker {
-        Some(Linker::Comgr(linker)) if linker == expected && description.starts_with(&expected) && named == "COMGR 2.4" => Ok(()),
+        Some(Linker::Comgr(linker))
+            if linker == expected && description.starts_with(&expected) && named == "COMGR 2.4" =>
+        {
+            Ok(())
+        }
         other => Err(format!("{description}, {named}, {other:?}").into()),
     }
 }
@@ -190,7 +194,8 @@ fn wrong_texts() -> Outcome {
 /// LLVM 15 takes its version from elsewhere, so its reference has none in the text.
 fn assembled() -> Outcome {
     let target = Target::from_id("gfx90a:sramecc+")?;
-    let source: String = KERNEL.lines().filter(|line| !line.contains("code_object_version")).map(|l| format!("{l}\n")).collect();
+    let source: String =
+        KERNEL.lines().filter(|line| !line.contains("code_object_version")).map(|l| format!("{l}\n")).collect();
     let source = source.replace("[1, 2]", "[1, 1]");
     let [ours, theirs] = [open(COMGR)?, open(ITS_LLVM)?].map(|toolchain| toolchain.assemble(&target, &source));
     match (ours?, theirs?) {
@@ -339,7 +344,8 @@ fn features() -> Outcome {
         let mut listings = Vec::new();
         for id in ids {
             let listing = toolchain.decode(&Target::from_id(id)?, &code)?;
-            listings.push(listing.instructions().iter().map(|i| (i.len, listing.text(i).to_owned())).collect::<Vec<_>>());
+            listings
+                .push(listing.instructions().iter().map(|i| (i.len, listing.text(i).to_owned())).collect::<Vec<_>>());
         }
         if listings[0] != listings[1] || listings[0] != listings[2] {
             return Err(format!("{ids:?}: they differ").into());
