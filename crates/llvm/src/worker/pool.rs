@@ -8,8 +8,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::process::{Failure, Process};
+use super::process::{Failure, Process, check_room};
 use super::protocol::{MAX_SOURCE_BYTES, Reply, Request, Stretch};
+use crate::comgr::is_comgr;
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::source::{Learn, Source};
 use crate::{Assembly, Diagnostic, Encoded, Error, ErrorKind, Options, Refusal, Target};
@@ -19,6 +20,8 @@ const BATCH_BYTES: usize = 64 << 10;
 /// How many texts a worker is given at once: enough to make up for starting the assembler, and 25 ms at most.
 const MIN_BATCH_TEXTS: usize = 250;
 const MAX_BATCH_TEXTS: usize = 4000;
+/// More than what COMGR writes for a batch of texts.
+const COMGR_BYTES: usize = 1 << 20;
 /// What loses its worker so often is to blame.
 const TRIES: u32 = 2;
 /// For so much of a source text the time of one batch is allowed.
@@ -125,6 +128,7 @@ impl Source for Pool {
                 Some(offset) => start += offset,
                 None if accidents < TOLERATED_ACCIDENTS => accidents += 1,
                 None => {
+                    self.check_room(0)?;
                     let message = format!("LLVM workers keep dying before they decode anything: {why}");
                     return Err(Error::new(ErrorKind::WorkerFailed, message));
                 }
@@ -182,6 +186,7 @@ impl Source for Pool {
                 Err(Failure::Lost { why, .. }) => (loan.process, lost) = (None, why),
             }
         }
+        self.check_room(source.len())?;
         Ok(Assembly { object: None, diagnostics: vec![Diagnostic::of_death(&lost)] })
     }
 }
@@ -212,7 +217,13 @@ impl Pool {
                 return Ok([self.encode_batch(target, left)?, self.encode_batch(target, right)?].concat());
             }
         }
+        self.check_room(0)?;
         Ok(vec![Err(Refusal { column: 0, message: "LLVM dies of it".to_owned() })])
+    }
+
+    /// Before a text is blamed for a death: COMGR writes text and object to temporary files.
+    fn check_room(&self, source_bytes: usize) -> Result<(), Error> {
+        if is_comgr(&self.library) { check_room(2 * source_bytes + COMGR_BYTES) } else { Ok(()) }
     }
 
     fn crashed(&self, target: &Target) -> Vec<Window> {

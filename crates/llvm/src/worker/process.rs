@@ -1,7 +1,7 @@
 //! One worker process, seen from the parent: started, asked, and certainly ended.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
@@ -138,11 +138,20 @@ impl Process {
     }
 }
 
+/// Whether so much can be written to temporary files: COMGR exits without a word where it cannot.
+///
+/// # Errors
+/// [`ErrorKind::WorkerFailed`] with the folder and the reason.
+pub(super) fn check_room(bytes: usize) -> Result<(), Error> {
+    let write = || tempfile::tempfile()?.write_all(&vec![0; bytes]);
+    write().map_err(|error| Error::new(ErrorKind::WorkerFailed, no_room(error).to_string()))
+}
+
 /// A temporary file could not be made.
 fn no_room(error: io::Error) -> io::Error {
     let folder = std::env::temp_dir();
     let message =
-        format!("no temporary file can be made in {}: {error}; set $TMPDIR to a folder with room", folder.display());
+        format!("no room for temporary files in {}: {error}; set $TMPDIR to a folder with room", folder.display());
     io::Error::new(error.kind(), message)
 }
 
