@@ -7,7 +7,7 @@ use llvm::Toolchain;
 /// Where LLVM is.
 #[derive(clap::Args)]
 pub struct Llvm {
-    /// LLVM's shared library, or the folder of one [default: $COAX_LLVM, then a search]
+    /// LLVM's shared library or libamd_comgr.so, or the folder of one [default: $COAX_LLVM, then a search]
     #[arg(long = "llvm", value_name = "PATH")]
     path: Option<PathBuf>,
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use llvm::{Decoder, Target};
+use llvm::{Decoder, Linker, Target};
 
 use super::edited;
 use crate::toolchain::Llvm;
@@ -55,8 +55,13 @@ impl Opts {
             self.llvm(&mut page);
             let path = self.llvm.path();
             match llvm::linker(path.as_deref()) {
-                Some(linker) => page.found("ld.lld", &linker.display().to_string()),
+                Some(Linker::Lld(linker)) => page.found("ld.lld", &linker.display().to_string()),
+                Some(Linker::Comgr(comgr)) => page.found("ld.lld", &format!("none needed: {comgr} links")),
                 None => page.missing("ld.lld", "asm", "install it (Debian, Ubuntu: apt install lld-22)"),
+            }
+            // It adds nothing that the others cannot do, so that its absence is no gap.
+            if let Some(comgr) = llvm::comgr(path.as_deref()) {
+                page.found("COMGR", &comgr);
             }
             cache(&mut page);
             let without_gpu = page.missing.is_empty();

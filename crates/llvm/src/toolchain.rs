@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use crate::cache::TargetCache;
-use crate::library::Library;
+use crate::comgr::is_comgr;
+use crate::engine::Engine;
 use crate::search::Search;
 use crate::source::{InProcess, Source};
 use crate::spawned::{self, Spawned};
@@ -110,8 +111,9 @@ impl Toolchain {
 
 impl Candidate {
     fn new(path: PathBuf, options: &Options) -> Self {
-        // A program may load another library tomorrow, and stay the same file.
-        let folder = options.cache.as_ref().filter(|_| !spawned::is_tool(&path));
+        // A program, and COMGR, may load another library tomorrow, and stay the same file.
+        let is_llvm_itself = !spawned::is_tool(&path) && !is_comgr(&path);
+        let folder = options.cache.as_ref().filter(|_| is_llvm_itself);
         let kind = match options.isolation {
             Isolation::Worker => "in workers",
             Isolation::InProcess => "in process",
@@ -128,7 +130,7 @@ impl Candidate {
             let is_known = || self.stored.as_ref().is_some_and(store::Library::is_known);
             Ok(match options.isolation {
                 Isolation::Worker => Arc::new(Pool::start(&self.path, options, is_known())?),
-                Isolation::InProcess => Arc::new(InProcess::new(Library::load(&self.path)?)),
+                Isolation::InProcess => Arc::new(InProcess::new(Engine::load(&self.path)?)),
             })
         };
         self.source.get_or_init(open).clone()

@@ -8,8 +8,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::process::{Failure, Process};
+use super::process::{Failure, Process, check_room};
 use super::protocol::{MAX_SOURCE_BYTES, Reply, Request, Stretch};
+use crate::comgr::is_comgr;
 use crate::encoder::DEADLY;
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::source::{Learn, Source};
@@ -22,6 +23,8 @@ const MIN_BATCH_TEXTS: usize = 250;
 const MAX_BATCH_TEXTS: usize = 2000;
 /// So many batches for each worker, so that none waits long for the last.
 const BATCHES_PER_WORKER: usize = 4;
+/// More than what COMGR writes for a batch of texts.
+const COMGR_BYTES: usize = 1 << 20;
 /// What loses its worker so often is to blame.
 const TRIES: u32 = 2;
 /// For so much of a source text the time of one batch is allowed.
@@ -54,10 +57,7 @@ impl Pool {
     /// [`ErrorKind::NotFound`] when `library` does not load, [`ErrorKind::WorkerFailed`] when this program is not
     /// prepared to be a worker or cannot be started.
     pub fn start(library: &Path, options: &Options, is_known: bool) -> Result<Self, Error> {
-        if !super::is_offered() {
-            let message = "this program does not call llvm::worker::main_if_requested at the start of main";
-            return Err(Error::new(ErrorKind::WorkerFailed, message));
-        }
+        super::check_offered()?;
         let pool = Pool {
             library: library.to_owned(),
             batch_timeout: options.batch_timeout,
@@ -140,6 +140,7 @@ impl Source for Pool {
                 Some(offset) => start += offset,
                 None if accidents < TOLERATED_ACCIDENTS => accidents += 1,
                 None => {
+                    self.check_room(0)?;
                     let message = format!("LLVM workers keep dying before they decode anything: {why}");
                     return Err(Error::new(ErrorKind::WorkerFailed, message));
                 }
@@ -197,6 +198,7 @@ impl Source for Pool {
                 Err(Failure::Lost { why, .. }) => (loan.process, lost) = (None, why),
             }
         }
+        self.check_room(source.len())?;
         Ok(Assembly { object: None, diagnostics: vec![Diagnostic::of_death(&lost)] })
     }
 }
@@ -227,7 +229,13 @@ impl Pool {
                 return Ok([self.encode_batch(target, left)?, self.encode_batch(target, right)?].concat());
             }
         }
+        self.check_room(0)?;
         Ok(vec![Err(Refusal { column: 0, message: DEADLY.to_owned() })])
+    }
+
+    /// Before a text is blamed for a death: COMGR writes text and object to temporary files.
+    fn check_room(&self, source_bytes: usize) -> Result<(), Error> {
+        if is_comgr(&self.library) { check_room(2 * source_bytes + COMGR_BYTES) } else { Ok(()) }
     }
 
     fn crashed(&self, target: &Target) -> Vec<Window> {
@@ -242,7 +250,7 @@ impl Pool {
 }
 
 /// A new worker, which may be lost to an accident while it starts.
-fn start(library: &Path, timeout: Duration) -> Result<Process, Error> {
+pub(super) fn start(library: &Path, timeout: Duration) -> Result<Process, Error> {
     let mut accidents = 0;
     loop {
         match Process::start(library, timeout) {
