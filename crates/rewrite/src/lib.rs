@@ -60,6 +60,7 @@ pub mod roundtrip;
 mod salu;
 pub mod source;
 pub mod splice;
+mod tables;
 pub mod update;
 
 pub use code::Code;

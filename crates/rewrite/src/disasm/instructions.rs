@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use codeobj::code_object::NamedSymbol;
+use codeobj::code_object::{NamedSymbol, Visibility};
 use llvm::{Instruction, Listing};
 
+use super::relocated::Relocated;
+use super::rest::Rest;
 use super::symbols::{directives, quoted};
 use super::{Counts, Options};
 use crate::code::Code;
@@ -30,11 +32,13 @@ pub(super) fn write(
     object: &Object<'_>,
     code: &Code<'_>,
     identities: &Identities<'_>,
+    rest: Option<&Rest>,
     options: Options,
     text: &mut String,
     counts: &mut Counts,
 ) -> Result<()> {
-    let mut lines = Lines { code, identities, options, text, counts, function: 0, skip_to: 0 };
+    let mut lines = Lines { code, identities, rest, options, text, counts, function: 0, skip_to: 0 };
+    lines.alignment();
     let symbols: HashMap<&str, &NamedSymbol> =
         object.symbols_of(code.section).into_iter().map(|(_, symbol)| (&*symbol.name, symbol)).collect();
     let mut labels = code.labels.iter().peekable();
@@ -70,6 +74,7 @@ pub(super) fn write(
 struct Lines<'w> {
     code: &'w Code<'w>,
     identities: &'w Identities<'w>,
+    rest: Option<&'w Rest>,
     options: Options,
     text: &'w mut String,
     counts: &'w mut Counts,
@@ -83,6 +88,10 @@ impl Lines<'_> {
     /// A label; `symbol` is what the symbol table has for it, if it is a symbol at all.
     fn label(&mut self, symbol: Option<Option<&NamedSymbol>>, name: &str) {
         match symbol {
+            Some(Some(symbol)) if self.rest.is_some_and(|rest| rest.late.contains(&symbol.name)) => {
+                let symbol = NamedSymbol { visibility: Visibility::Default, ..symbol.clone() };
+                self.text.push_str(&directives(&symbol));
+            }
             Some(Some(symbol)) => self.text.push_str(&directives(symbol)),
             Some(None) => {
                 let _ = writeln!(self.text, "\t.type {},@function", quoted(name));
@@ -91,6 +100,17 @@ impl Lines<'_> {
         }
         self.text.push_str(&quoted(name));
         self.text.push_str(":\n");
+    }
+
+    /// That of the section, where no kernel asks for as much.
+    fn alignment(&mut self) {
+        let section = self.code.section;
+        let align = self.rest.and_then(|rest| rest.tables.sections.get(section.index)).map_or(0, |header| header.align);
+        let is_aligned = |start: u32| (section.address + u64::from(start)).is_multiple_of(KERNEL_ALIGNMENT);
+        let has_kernel = section.spans.iter().any(|span| span.kernel.is_some() && is_aligned(span.range.start));
+        if align > if has_kernel { KERNEL_ALIGNMENT } else { 4 } && align.is_power_of_two() {
+            let _ = writeln!(self.text, "\t.p2align {}", align.trailing_zeros());
+        }
     }
 
     fn instruction(&mut self, offset: u32, listing: &Listing, instruction: &Instruction) -> Result<()> {
@@ -108,6 +128,15 @@ impl Lines<'_> {
         let start = self.text.len();
         self.text.push('\t');
         let mut remark = "";
+        let relocated = self.rest.and_then(|rest| rest.relocated.get(&(self.code.section.index, offset)));
+        if let Some(Relocated::Text(relocated)) = relocated {
+            self.text.push_str(relocated);
+            if self.options.comments {
+                self.comment(start, offset, bytes);
+            }
+            self.text.push('\n');
+            return Ok(());
+        }
         match self.identities.of(bytes, listing, instruction)? {
             Identity::Text => self.statement(offset, listing, instruction),
             Identity::Hint(hint) => {
@@ -133,6 +162,9 @@ impl Lines<'_> {
             self.comment(start, offset, bytes);
         }
         self.text.push('\n');
+        if let Some(Relocated::Behind(lines)) = relocated {
+            self.text.push_str(lines);
+        }
         Ok(())
     }
 
@@ -176,6 +208,12 @@ impl Lines<'_> {
             return None;
         }
         let end = self.run_end(offset);
+        if let Some(rest) = self.rest.filter(|rest| !rest.relocated.is_empty()) {
+            let mut words = (offset..end as u32).step_by(4);
+            if words.any(|word| rest.relocated.contains_key(&(self.code.section.index, word))) {
+                return None;
+            }
+        }
         let run = &self.code.bytes[offset as usize..end];
         (run.len() >= 4 * SHORTEST_FILLING && run.len().is_multiple_of(4) && words(run).all(|other| other == word))
             .then_some(run.len() / 4)
