@@ -13,6 +13,7 @@ mod data;
 pub(crate) mod instructions;
 mod names;
 mod relocated;
+mod remarks;
 pub mod rest;
 pub(crate) mod symbols;
 mod verify;
@@ -38,7 +39,8 @@ use rest::Rest;
 /// What is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// A comment with offset and words behind each instruction.
+    /// A comment with offset and words behind each instruction; with the VGPR banks in force, where the code sets them
+    /// (`?`: paths join with different ones). Labels say in how many loops they are.
     pub comments: bool,
 }
 

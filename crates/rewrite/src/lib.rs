@@ -38,6 +38,7 @@ mod entries;
 pub mod error;
 pub mod facts;
 pub mod fields;
+mod flow;
 pub mod grow;
 pub mod hint;
 pub mod identity;

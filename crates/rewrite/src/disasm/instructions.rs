@@ -7,10 +7,11 @@ use codeobj::code_object::{NamedSymbol, Visibility};
 use llvm::{Instruction, Listing};
 
 use super::relocated::Relocated;
+use super::remarks::Remarks;
 use super::rest::Rest;
 use super::symbols::{directives, quoted};
 use super::{Counts, Options};
-use crate::code::Code;
+use crate::code::{Code, Label};
 use crate::error::Result;
 use crate::identity::{Identities, Identity};
 use crate::object::Object;
@@ -37,7 +38,8 @@ pub(super) fn write(
     text: &mut String,
     counts: &mut Counts,
 ) -> Result<()> {
-    let mut lines = Lines { code, identities, rest, options, text, counts, function: 0, skip_to: 0 };
+    let remarks = rest.filter(|_| options.comments).map(|_| Remarks::of(code));
+    let mut lines = Lines { code, identities, rest, options, remarks, text, counts, function: 0, skip_to: 0 };
     lines.alignment();
     let symbols: HashMap<&str, &NamedSymbol> =
         object.symbols_of(code.section).into_iter().map(|(_, symbol)| (&*symbol.name, symbol)).collect();
@@ -58,12 +60,12 @@ pub(super) fn write(
             lines.text.push_str("\t.p2align 8\t; the second entry, for kernels whose arguments are preloaded\n");
         }
         while let Some(label) = labels.next_if(|label| label.offset <= offset) {
-            lines.label(label.is_symbol.then(|| symbols.get(&*label.name).copied()), &label.name);
+            lines.label(label.is_symbol.then(|| symbols.get(&*label.name).copied()), label);
         }
         lines.instruction(offset, listing, instruction)?;
     }
     for label in labels {
-        lines.label(label.is_symbol.then(|| symbols.get(&*label.name).copied()), &label.name);
+        lines.label(label.is_symbol.then(|| symbols.get(&*label.name).copied()), label);
     }
     for (_, symbol) in object.symbols_of(code.section).iter().filter(|(_, symbol)| symbol.size != 0) {
         let _ = writeln!(lines.text, "\t.size {}, {}", quoted(&symbol.name), symbol.size);
@@ -76,6 +78,7 @@ struct Lines<'w> {
     identities: &'w Identities<'w>,
     rest: Option<&'w Rest>,
     options: Options,
+    remarks: Option<Remarks>,
     text: &'w mut String,
     counts: &'w mut Counts,
     /// Where the function starts that is being written.
@@ -86,7 +89,8 @@ struct Lines<'w> {
 
 impl Lines<'_> {
     /// A label; `symbol` is what the symbol table has for it, if it is a symbol at all.
-    fn label(&mut self, symbol: Option<Option<&NamedSymbol>>, name: &str) {
+    fn label(&mut self, symbol: Option<Option<&NamedSymbol>>, label: &Label) {
+        let name = &label.name;
         match symbol {
             Some(Some(symbol)) if self.rest.is_some_and(|rest| rest.late.contains(&symbol.name)) => {
                 let symbol = NamedSymbol { visibility: Visibility::Default, ..symbol.clone() };
@@ -99,7 +103,11 @@ impl Lines<'_> {
             None => {}
         }
         self.text.push_str(&quoted(name));
-        self.text.push_str(":\n");
+        let depth = self.remarks.as_ref().map_or(0, |remarks| remarks.depth(label.offset));
+        let _ = match depth {
+            0 => writeln!(self.text, ":"),
+            depth => writeln!(self.text, ":\t; loop depth {depth}"),
+        };
     }
 
     /// That of the section, where no kernel asks for as much.
@@ -132,7 +140,7 @@ impl Lines<'_> {
         if let Some(Relocated::Text(relocated)) = relocated {
             self.text.push_str(relocated);
             if self.options.comments {
-                self.comment(start, offset, bytes);
+                self.comment(start, offset, bytes, relocated);
             }
             self.text.push('\n');
             return Ok(());
@@ -159,7 +167,7 @@ impl Lines<'_> {
             self.text.push_str(" ; untrusted");
         }
         if self.options.comments {
-            self.comment(start, offset, bytes);
+            self.comment(start, offset, bytes, listing.text(instruction));
         }
         self.text.push('\n');
         if let Some(Relocated::Behind(lines)) = relocated {
@@ -191,7 +199,7 @@ impl Lines<'_> {
         let _ = write!(self.text, ".long {}", words.join(", "));
     }
 
-    fn comment(&mut self, start: usize, offset: u32, bytes: &[u8]) {
+    fn comment(&mut self, start: usize, offset: u32, bytes: &[u8], printed: &str) {
         let width = self.text.len() - start;
         self.text.extend(std::iter::repeat_n(' ', COMMENT_COLUMN.saturating_sub(width).max(1)));
         let _ = write!(self.text, "; +{:#x}:", offset - self.function);
@@ -199,6 +207,9 @@ impl Lines<'_> {
             self.text.push(' ');
             hexadecimal(word, self.text);
         });
+        if let Some(remarks) = &mut self.remarks {
+            remarks.banks(offset, printed, self.text);
+        }
     }
 
     /// How many equal words of filling there are from here to the end of the function; none while code follows.
