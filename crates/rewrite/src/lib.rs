@@ -59,6 +59,7 @@ mod resolve;
 mod resync;
 pub mod roundtrip;
 mod salu;
+mod saved;
 pub mod source;
 pub mod splice;
 mod tables;
