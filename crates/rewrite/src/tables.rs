@@ -183,7 +183,7 @@ impl Tables {
                 let is_loaded = section.sh_flags(LE).contains(elf::SHF_ALLOC);
                 is_loaded && address >= start && address - start < section.sh_size(LE)
             };
-            headers.iter().position(|section| holds(section))
+            headers.iter().position(holds)
         };
         for (index, section) in headers.iter().enumerate() {
             if section.sh_type(LE) == elf::SHT_REL || section.sh_type(LE).0 == 19 {
