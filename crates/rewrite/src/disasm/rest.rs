@@ -36,7 +36,7 @@ impl Rest {
     /// That of `object`, whose `codes` get labels for the places that data points to.
     ///
     /// # Errors
-    /// As [`Facts::of`] and [`Tables::read`].
+    /// As [`Facts::of`]; damaged tables.
     pub fn of(toolchain: &Toolchain, object: &Object<'_>, codes: &mut [Code<'_>]) -> Result<Rest> {
         let mut facts = Facts::of(toolchain, object)?;
         let tables = Tables::read(object.bytes)?;
