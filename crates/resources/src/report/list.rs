@@ -54,15 +54,16 @@ pub fn render(report: &Report, look: Look) -> String {
     }
     totals(&mut out, report);
     let counts = report.counts();
-    out.push_str(&format!(
-        "hurt {}, helped {}, otherwise changed {}, unchanged {}, not comparable {}: {}\n",
+    let line = format!(
+        "{}: {} hurt, {} helped, {} otherwise changed, {} unchanged, {} not comparable",
+        counted(counts.kernels, "kernel"),
         counts.hurt,
         counts.helped,
         counts.changed,
         counts.unchanged,
-        counts.unknown,
-        counted(counts.kernels, "kernel")
-    ));
+        counts.unknown
+    );
+    wrap_words(&line, look.width).iter().for_each(|line| out.push_str(&format!("{line}\n")));
     out
 }
 

@@ -15,6 +15,9 @@ const LIMIT: usize = 65_536;
 /// What closing a section and saying what was left out needs, with some room for the next heading.
 const RESERVE: usize = 1_024;
 
+/// The heading of problems.
+const WRONG: &str = "what is wrong";
+
 /// The comment.
 pub(super) fn render(report: &Report) -> String {
     let mut page = Page { text: String::new(), left_out: 0 };
@@ -41,7 +44,7 @@ pub(super) fn render(report: &Report) -> String {
         .collect();
     page.list("### Not trustworthy: the inputs", "problems", &problems);
     let problems: Vec<String> = at(&[Level::Error]).iter().map(|kernel| problem_row(kernel)).collect();
-    page.table("### Not trustworthy", "kernels", &["kernel", "what is wrong"], &problems);
+    page.table("### Not trustworthy", "kernels", &["kernel", WRONG], &problems);
     page.kernels("### Regressions", &at(&[Level::Failure]));
     page.kernels("### Accepted", &at(&[Level::Warning]));
 
@@ -95,7 +98,11 @@ impl Page {
     fn table(&mut self, heading: &str, what: &str, columns: &[&str], rows: &[String]) {
         let mut head = format!("| {} |\n|", columns.join(" | "));
         // Figures stand to the right, beside each other.
-        head.extend(columns.iter().enumerate().map(|(at, _)| if at == 0 { " --- |" } else { " ---: |" }));
+        head.extend(
+            columns
+                .iter()
+                .map(|column| if ["kernel", "figure", WRONG].contains(column) { " --- |" } else { " ---: |" }),
+        );
         self.rows(heading, what, &format!("{head}\n"), rows);
     }
 
