@@ -5,10 +5,6 @@
 mod data;
 #[path = "harness/process.rs"]
 mod process;
-#[path = "harness/words.rs"]
-mod words;
-#[path = "harness/workdir.rs"]
-mod workdir;
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +12,6 @@ use std::process::Command;
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
-use workdir::WorkDirectory;
 
 /// Two sides each: a regression, one that is fine, renamed kernels, other targets, and what is not there.
 const SIDES: [(&str, &str); 6] = [
@@ -30,17 +25,20 @@ const SIDES: [(&str, &str); 6] = [
 
 fn schema(path: &str) -> Validator {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("the schema is there");
-    let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
+    // OASIS's own text has a bracket too many in two patterns, which a strict reader of expressions refuses; both are
+    // about `language`, which we do not write.
+    let schema: Value = serde_json::from_str(&text.replace("{2}]?$", "{2}$")).expect("the schema is JSON");
     jsonschema::validator_for(&schema).expect("the schema is a schema")
 }
 
 /// Runs coax in an empty folder and returns what it wrote into `file`.
 fn written(arguments: &[&str], file: &str) -> Option<String> {
-    let work = WorkDirectory::new().expect("a folder");
+    let work = tempfile::tempdir().expect("a folder");
     let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
-    let outcome = process::run_coax(&arguments, &work.path, &[]).expect("coax runs");
-    let text = fs::read_to_string(work.path.join(file)).ok();
-    assert!(text.is_some() || outcome.exit == 2, "{arguments:?} exits {} and wrote nothing", outcome.exit);
+    let outcome = process::run_coax(&arguments, work.path(), &[]).expect("coax runs");
+    let text = fs::read_to_string(work.path().join(file)).ok();
+    let said = [outcome.stdout, outcome.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(text.is_some() || outcome.exit == 2, "{arguments:?} exits {} and wrote nothing: {said}", outcome.exit);
     text
 }
 

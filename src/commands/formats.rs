@@ -98,7 +98,7 @@ impl FromArgMatches for Formats {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Formats, clap::Error> {
         let places = ["formats", "files"].map(|id| matches.indices_of(id).into_iter().flatten().collect());
         let arguments = Arguments::from_arg_matches(matches)?;
-        pair(arguments, places).map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, format!("{why}\n")))
+        pair(arguments, places).map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

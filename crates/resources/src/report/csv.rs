@@ -21,6 +21,10 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             false => header.push(name.to_owned()),
         }
     }
+    match sides {
+        true => header.extend(["before", "after"].map(|part| format!("occupancy_{part}"))),
+        false => header.push("occupancy".into()),
+    }
     header.push("problems".into());
     csv.write_record(&header).map_err(io::Error::from)?;
     for kernel in &report.kernels {
@@ -46,6 +50,11 @@ fn row(kernel: &Kernel, sides: bool) -> Vec<Cow<'_, str>> {
             row.push(figure.delta().map(|delta| delta.to_string()).unwrap_or_default().into());
         }
     }
+    let [before, after] = &kernel.occupancy;
+    if sides {
+        row.push(shown(before));
+    }
+    row.push(shown(after));
     row.push(text(&kernel.problems.join("; ")).into_owned().into());
     row
 }

@@ -48,7 +48,7 @@ fn annotation(kernel: &Kernel, what: &str) -> Annotation {
     Annotation {
         file: Some(kernel.source.clone()).filter(|source| !source.is_empty()),
         title: format!("{}: {what}", kernel.key),
-        text: format!("{}: {}", kernel.key, kernel.summary()),
+        text: format!("{}: {}", plain(&kernel.key), kernel.summary()),
     }
 }
 

@@ -106,10 +106,12 @@ impl Grid {
                 .for_each(|l| out.push_str(&format!("{:indent$}{l}\n", "")));
         }
         self.figures(out, kernel);
-        let informational: Vec<String> = moved(kernel)
+        let waves =
+            kernel.occupancy_moved().map(|(before, after)| format!("occupancy {before}->{after} waves per SIMD"));
+        let informational = moved(kernel)
             .filter(|figure| figure.judgement == Judgement::Informational)
-            .map(|figure| format!("{} {}", figure.metric.name(), figure.change()))
-            .collect();
+            .map(|figure| format!("{} {}", figure.metric.name(), figure.change()));
+        let informational: Vec<String> = waves.into_iter().chain(informational).collect();
         let lines = wrap_words(&informational.join(", "), self.look.width.saturating_sub(4));
         lines.iter().for_each(|line| out.push_str(&format!("    {line}\n")));
     }

@@ -134,13 +134,18 @@ impl Page {
         }
     }
 
-    /// Kernels with the figures that can fail and moved in one of them.
+    /// Kernels with the figures that can fail and moved in one of them, and the waves per SIMD where they moved.
     fn kernels(&mut self, heading: &str, kernels: &[&Kernel]) {
         let moved: Vec<Metric> = Metric::all()
             .filter(|metric| kernels.iter().any(|kernel| kernel.judged().any(|figure| figure.metric == *metric)))
             .collect();
-        let columns: Vec<&str> = ["kernel"].into_iter().chain(moved.iter().map(|metric| metric.name())).collect();
-        let rows: Vec<String> = kernels.iter().map(|kernel| figures_row(kernel, &moved)).collect();
+        let waves = kernels.iter().any(|kernel| kernel.occupancy_moved().is_some());
+        let columns: Vec<&str> = ["kernel"]
+            .into_iter()
+            .chain(moved.iter().map(|metric| metric.name()))
+            .chain(waves.then_some("waves per SIMD"))
+            .collect();
+        let rows: Vec<String> = kernels.iter().map(|kernel| figures_row(kernel, &moved, waves)).collect();
         self.table(heading, "kernels", &columns, &rows);
     }
 
@@ -152,7 +157,7 @@ impl Page {
             })
             .collect();
         let columns: Vec<&str> = ["kernel"].into_iter().chain(moved.iter().map(|metric| metric.name())).collect();
-        let rows: Vec<String> = kernels.iter().map(|kernel| figures_row(kernel, &moved)).collect();
+        let rows: Vec<String> = kernels.iter().map(|kernel| figures_row(kernel, &moved, false)).collect();
         self.table("", "kernels", &columns, &rows);
     }
 
@@ -174,14 +179,20 @@ fn is_informational(figure: &Figure) -> bool {
     figure.judgement == Judgement::Informational
 }
 
-fn figures_row(kernel: &Kernel, metrics: &[Metric]) -> String {
-    let mut row = format!("| {} |", code(&kernel.key));
+fn figures_row(kernel: &Kernel, metrics: &[Metric], waves: bool) -> String {
+    let mut row = format!("| {}", code(&kernel.key));
     if metrics.is_empty() {
-        return format!("| {} ({}) |\n", code(&kernel.key), status(kernel.status));
+        row.push_str(&format!(" ({})", status(kernel.status)));
     }
+    row.push_str(" |");
     for metric in metrics {
         let figure = kernel.figures.iter().find(|figure| figure.metric == *metric);
         row.push_str(&format!(" {} |", figure.map(cell).unwrap_or_default()));
+    }
+    if waves {
+        let known = kernel.occupancy[1].as_ref().map(crate::cell::Cell::show).unwrap_or_default();
+        let moved = kernel.occupancy_moved().map(|(before, after)| format!("{before}→{after}"));
+        row.push_str(&format!(" {} |", moved.unwrap_or(known)));
     }
     row.push('\n');
     row

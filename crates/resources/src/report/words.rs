@@ -47,6 +47,12 @@ impl Kernel {
         self.compared_figures().filter(is_judged)
     }
 
+    /// `4->3`, where the waves per execution unit are known on both sides and moved.
+    pub(super) fn occupancy_moved(&self) -> Option<(u64, u64)> {
+        let [before, after] = [&self.occupancy[0], &self.occupancy[1]].map(|cell| cell.as_ref().and_then(Cell::value));
+        Some((before?, after?)).filter(|(before, after)| before != after)
+    }
+
     /// One line: what is wrong, or what moved and can fail.
     pub(super) fn summary(&self) -> String {
         if let Some(first) = self.problems.first() {
@@ -55,8 +61,11 @@ impl Kernel {
                 more => format!("{first} (and {more} more)"),
             };
         }
-        let figures: Vec<String> =
+        let mut figures: Vec<String> =
             self.judged().map(|figure| format!("{} {}", figure.metric.name(), figure.change())).collect();
+        if let (Some((before, after)), false) = (self.occupancy_moved(), figures.is_empty()) {
+            figures.push(format!("occupancy {before}->{after}"));
+        }
         match (figures.is_empty(), self.status) {
             (false, _) => figures.join(", "),
             (true, Status::New) => "only after".into(),
