@@ -5,22 +5,26 @@ mod asm;
 mod baseline;
 mod capture;
 mod cmp;
+mod completions;
 mod diff;
 mod disasm;
 mod doctor;
 mod edited;
+mod formats;
 mod gate;
 mod inputs;
+mod man;
 mod occupancy;
 mod patch;
 mod report;
 mod roundtrip;
 mod show;
 mod summarize;
+mod view;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Coaxes speed out of AMD GPU code objects, and proves that nothing else changed.
 #[derive(Parser)]
@@ -47,6 +51,8 @@ enum Command {
     Cmp(cmp::Opts),
     Roundtrip(roundtrip::Opts),
     Doctor(doctor::Opts),
+    Completions(completions::Opts),
+    Man(man::Opts),
 }
 
 /// Reads argv and runs the command. A usage error exits with 2.
@@ -64,5 +70,7 @@ pub fn run() -> ExitCode {
         Command::Cmp(opts) => opts.run(),
         Command::Roundtrip(opts) => opts.run(),
         Command::Doctor(opts) => opts.run(),
+        Command::Completions(opts) => opts.run(Cli::command()),
+        Command::Man(opts) => opts.run(Cli::command()),
     }
 }

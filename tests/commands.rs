@@ -3,6 +3,8 @@
 //!
 //! What needs something of the machine is ignored with the reason where that is missing; REQUIRE makes it a failure.
 
+#[path = "commands/action.rs"]
+mod action;
 #[path = "commands/before.rs"]
 mod before;
 #[path = "commands/capture.rs"]
@@ -11,6 +13,8 @@ mod capture;
 mod data;
 #[path = "commands/hostile.rs"]
 mod hostile;
+#[path = "commands/manual.rs"]
+mod manual;
 #[path = "commands/outputs.rs"]
 mod outputs;
 #[path = "harness/process.rs"]
@@ -36,7 +40,9 @@ type Test = (&'static str, &'static str, fn() -> Result<(), Failed>);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let files: [(&str, &[Test]); 6] = [
+    let files: [(&str, &[Test]); 8] = [
+        ("action", action::TESTS),
+        ("manual", manual::TESTS),
         ("outputs", outputs::TESTS),
         ("capture", capture::TESTS),
         ("before", before::TESTS),

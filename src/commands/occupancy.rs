@@ -13,7 +13,7 @@ use resources::occupancy::{self, Occupancy, Settings};
 use resources::record::DYNAMIC_LDS_NOTE;
 use serde_json::{Value, json};
 
-use super::report;
+use super::report::{self, Output};
 use crate::output;
 use crate::progress::Progress;
 
@@ -82,7 +82,8 @@ impl Opts {
     /// Runs the command.
     pub fn run(self) -> ExitCode {
         let inputs: Vec<&PathBuf> = self.input.iter().collect();
-        let findings = report::refuse_to_overwrite(self.json.as_deref(), &inputs).map_err(|why| vec![why]);
+        let outputs: Vec<_> = self.json.as_deref().map(Output::json).into_iter().collect();
+        let findings = report::refuse_to_overwrite(&outputs, &inputs).map_err(|why| vec![why]);
         match findings.and_then(|()| self.find()) {
             Ok(findings) => self.say(findings),
             Err(errors) => {

@@ -116,6 +116,8 @@ pub struct Diff<'s> {
     pub policy: Policy,
     /// Those of `problems` that are not made of a row's outcome.
     pub(crate) input_problems: Vec<String>,
+    /// Those of `problems` that belong to no kernel.
+    pub(crate) of_no_kernel: Vec<String>,
 }
 
 impl<'s> Diff<'s> {
@@ -140,8 +142,10 @@ impl<'s> Diff<'s> {
         notes.extend(notes::not_recorded(&rows));
         let sides = [("before", before), ("after", after)];
         let mut input_problems = policy.unmatched_only([before, after]);
+        let mut of_no_kernel = input_problems.clone();
         for (side, snapshot) in sides {
             input_problems.extend(snapshot.problems.iter().map(|p| format!("{side}: {p}")));
+            of_no_kernel.extend(snapshot.problems.iter().map(|p| format!("{side}: {p}")));
             let record = |row: &Row<'s>| if side == "before" { row.before } else { row.after };
             let key = |row: &Row<'s>| if side == "before" { row.names.before } else { row.names.after };
             let records = rows.iter().filter_map(|row| Some((key(row)?, record(row)?)));
@@ -161,7 +165,7 @@ impl<'s> Diff<'s> {
             }
         }
         let problems = input_problems.iter().cloned().chain(rows.iter().flat_map(problems_of)).collect();
-        let mut diff = Diff { rows, problems, notes, warnings, policy: policy.clone(), input_problems };
+        let mut diff = Diff { rows, problems, notes, warnings, policy: policy.clone(), input_problems, of_no_kernel };
         diff.notes.extend(notes::on_policy(&diff, left_out, [before, after]));
         diff
     }

@@ -9,6 +9,7 @@ use crate::diff::{Diff, ONLY_IN_AFTER, ONLY_IN_BEFORE, Outcome, Row, not_recorde
 use crate::metric::Metric;
 use crate::occupancy::{self, Settings};
 use crate::printable;
+use crate::record::Record;
 use crate::snapshot::Snapshot;
 
 const LEGEND: &str = "* = regression trigger; other columns are informational.\n\
@@ -22,23 +23,19 @@ const NAME_TAIL: usize = 12;
 /// One snapshot: legend, table, notes, count. The verdict is the caller's last line. With `wide` there is a last column of
 /// waves per execution unit.
 pub fn snapshot(snapshot: &Snapshot, wide: Option<Settings>) -> String {
-    let names = short_names(snapshot.kernels.keys().map(String::as_str));
-    let rows = snapshot.kernels.iter().map(|(key, record)| {
+    snapshot_of(snapshot, &snapshot.kernels.iter().collect::<Vec<_>>(), wide)
+}
+
+/// The same with only these kernels in the table, in this order.
+pub fn snapshot_of(snapshot: &Snapshot, shown: &[(&String, &Record)], wide: Option<Settings>) -> String {
+    let names = short_names(shown.iter().map(|(key, _)| key.as_str()));
+    let rows = shown.iter().map(|(key, record)| {
         let mut cells: Vec<String> = Metric::all().map(|m| record.cells[m].show()).collect();
         cells.extend(wide.map(|settings| occupancy::cell(record, settings).show()));
         (names[key.as_str()].as_ref(), cells)
     });
     let mut out = render(rows, wide.is_some());
-    for (key, record) in &snapshot.kernels {
-        record.notes.iter().for_each(|note| line(&mut out, &format!("note: {key}: {note}")));
-    }
-    let lacking: Vec<&str> = Metric::all()
-        .filter(|&m| snapshot.kernels.values().any(|r| matches!(r.cells[m], Cell::NotRecorded(_))))
-        .map(Metric::name)
-        .collect();
-    if !lacking.is_empty() {
-        line(&mut out, &format!("note: {}", not_recorded_text(&lacking)));
-    }
+    notes(snapshot).iter().for_each(|note| line(&mut out, &format!("note: {note}")));
     if let Some(settings) = wide {
         let cells = snapshot.kernels.iter().map(|(key, record)| (key.as_str(), occupancy::cell(record, settings)));
         unknown_notes(cells).iter().for_each(|note| line(&mut out, note));
@@ -47,10 +44,25 @@ pub fn snapshot(snapshot: &Snapshot, wide: Option<Settings>) -> String {
     out
 }
 
+/// What a reader of the figures should know.
+pub(crate) fn notes(snapshot: &Snapshot) -> Vec<String> {
+    let of_kernels =
+        snapshot.kernels.iter().flat_map(|(key, record)| record.notes.iter().map(move |note| format!("{key}: {note}")));
+    let lacking: Vec<&str> = Metric::all()
+        .filter(|&m| snapshot.kernels.values().any(|r| matches!(r.cells[m], Cell::NotRecorded(_))))
+        .map(Metric::name)
+        .collect();
+    of_kernels.chain((!lacking.is_empty()).then(|| not_recorded_text(&lacking))).collect()
+}
+
 /// A comparison: legend, the rows that moved or are wrong, notes, count. With `wide` there is a last column of waves per
 /// execution unit.
 pub fn diff(diff: &Diff<'_>, wide: bool) -> String {
-    let shown: Vec<&Row<'_>> = diff.rows.iter().filter(|row| row.is_shown()).collect();
+    diff_of(diff, &diff.rows.iter().filter(|row| row.is_shown()).collect::<Vec<_>>(), wide)
+}
+
+/// The same with only these rows in the table, in this order.
+pub fn diff_of(diff: &Diff<'_>, shown: &[&Row<'_>], wide: bool) -> String {
     let names = short_names(shown.iter().map(|row| row.key));
     let rows = shown.iter().map(|row| {
         let name = names[row.key].as_ref();

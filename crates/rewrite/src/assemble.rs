@@ -58,6 +58,19 @@ pub struct Section {
     pub labels: Vec<(String, u32)>,
     /// The first line with a symbol that has its value only when linked.
     pub linked_line: Option<u32>,
+    /// Where symbols are put in when linked.
+    pub relocations: Vec<Relocation>,
+}
+
+/// A field of the code that has its value only when linked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// Of the field, in the section.
+    pub offset: u32,
+    /// `R_AMDGPU_*`
+    pub kind: u32,
+    /// A name and what is added, or a section and an offset.
+    pub leads_to: String,
 }
 
 /// What a line gave.

@@ -44,8 +44,8 @@ impl Side {
         }
     }
 
-    /// That of a text, for its own target or for `default`; linked, where symbols have their values only then. `llvm` is the
-    /// user's choice of an LLVM.
+    /// That of a text, for its own target or for `default`; linked, where symbols have their values only then and
+    /// `link` says so. `llvm` is the user's choice of an LLVM.
     ///
     /// # Errors
     /// As [`assemble::assemble`] and [`build::code_object`]; a text for no target.
@@ -54,11 +54,12 @@ impl Side {
         llvm: Option<&Path>,
         source: &Source<'_>,
         default: Option<&Target>,
+        link: bool,
     ) -> Result<Side> {
         let target = assemble::target_of(source)?.or_else(|| default.cloned());
         let target = target.ok_or_else(|| Error::input("neither side says for which target it is"))?;
         let assembled = assemble::assemble(toolchain, &target, source, &Pins::default())?;
-        if assembled.sections.iter().any(|section| section.linked_line.is_some()) {
+        if link && assembled.sections.iter().any(|section| section.linked_line.is_some()) {
             let linked = build::code_object(toolchain, llvm, source)?;
             return Ok(Side::of_object(&Object::parse(&linked)?));
         }

@@ -38,6 +38,7 @@ mod entries;
 pub mod error;
 pub mod facts;
 pub mod fields;
+mod flow;
 pub mod grow;
 pub mod hint;
 pub mod identity;
@@ -58,8 +59,10 @@ mod resolve;
 mod resync;
 pub mod roundtrip;
 mod salu;
+mod saved;
 pub mod source;
 pub mod splice;
+mod tables;
 pub mod update;
 
 pub use code::Code;

@@ -102,7 +102,8 @@ impl<'a> Plan<'a> {
             edits::refuse(&field_edits)?;
         }
         let natural = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
-        if let Some(line) = natural.sections.iter().find_map(|section| section.linked_line) {
+        let is_linked = object.code_object.kind != ObjectKind::Relocatable;
+        if let Some(line) = natural.sections.iter().find_map(|section| section.linked_line.filter(|_| is_linked)) {
             let message =
                 "a symbol of this line has its value only when linked: `coax asm` links, `coax patch` does not";
             return Err(Error::line(line, message));
@@ -189,6 +190,7 @@ impl<'a> Plan<'a> {
         let mut findings = Findings::default();
         for plan in &self.sections {
             let new = &assembled.sections[plan.at];
+            relocations::refuse_others(self.object, plan.section, new)?;
             if new.bytes != self.object.code(plan.section) {
                 findings.addresses.extend(self.places(plan, new)?);
                 findings.add(checks::check(self.toolchain, self.object, plan.section, plan.section, new)?);

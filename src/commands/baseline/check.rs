@@ -9,10 +9,11 @@ use resources::pairing::Rewrite;
 use resources::{Diff, Verdict, table};
 
 use super::{read, write_command};
+use crate::commands::formats::Formats;
 use crate::commands::gate::Gate;
 use crate::commands::inputs::Reading;
 use crate::commands::occupancy::Launch;
-use crate::commands::report::{self, Report};
+use crate::commands::report::{self, Output, Report};
 
 /// Compare an input with its baseline
 ///
@@ -41,6 +42,8 @@ pub struct Opts {
     #[command(flatten)]
     launch: Launch,
     #[command(flatten)]
+    formats: Formats,
+    #[command(flatten)]
     reading: Reading,
     #[command(flatten)]
     gate: Gate,
@@ -49,12 +52,16 @@ pub struct Opts {
 impl Opts {
     /// Runs the command.
     pub fn run(self) -> ExitCode {
-        report::guarded(|| self.check().unwrap_or_else(|errors| Report::error(errors).deliver()))
+        let outputs: Vec<_> =
+            self.json.as_deref().map(Output::json).into_iter().chain(self.formats.outputs()).collect();
+        report::guarded(|| match report::refuse_to_overwrite(&outputs, &[&self.file, &self.input]) {
+            Ok(()) => self.check().unwrap_or_else(|errors| self.formats.failure("baseline check", errors)),
+            Err(why) => Report::error(vec![why]).deliver(),
+        })
     }
 
     fn check(&self) -> Result<Verdict, Vec<String>> {
         let one = |why: String| vec![why];
-        report::refuse_to_overwrite(self.json.as_deref(), &[&self.file, &self.input]).map_err(one)?;
         let config = self.gate.config().map_err(one)?;
         let policy = self.gate.policy(&config);
         let options = [self.reading.arguments(), self.gate.arguments()].concat();
@@ -75,19 +82,22 @@ impl Opts {
         let accept = self.accept.or(config.accept).unwrap_or_default();
         let check = Check::new(diff, accept, &repin);
         let verdict = check.verdict();
+        let findings = resources::Report::of_check(&check);
+        let mut files: Vec<_> = self.json.iter().map(|path| (path.clone(), report::json(&check))).collect();
+        files.extend(self.formats.files(&findings));
         let report = Report {
-            body: self.body(&check, &repin),
+            body: self.body(&check, &repin, &self.formats.on_stdout(&findings)),
             notes: check.notes.clone(),
             errors: check.messages(),
             warnings: check.diff.warnings.clone(),
-            json: self.json.as_deref().map(|path| (path, report::json(&check))),
+            files,
             quiet: self.quiet,
             verdict,
         };
         Ok(report.deliver())
     }
 
-    fn body(&self, check: &Check<'_>, repin: &str) -> String {
+    fn body(&self, check: &Check<'_>, repin: &str, annotations: &str) -> String {
         let mut body = String::new();
         if !self.quiet {
             body.push_str(&baseline::listing(&check.diff, check.accept));
@@ -99,6 +109,6 @@ impl Opts {
                 body.push_str(&format!("to pin what is there now: {repin}\n"));
             }
         }
-        body + &table::untrustworthy(check.problems.len() + check.stale.len())
+        body + annotations + &table::untrustworthy(check.problems.len() + check.stale.len())
     }
 }

@@ -84,7 +84,7 @@ impl Opts {
             body.clear();
         }
         let errors = Vec::new();
-        Ok(Report { body, notes, errors, warnings, json: None, quiet: self.quiet, verdict: Verdict::Ok })
+        Ok(Report { body, notes, errors, warnings, files: Vec::new(), quiet: self.quiet, verdict: Verdict::Ok })
     }
 
     /// The baseline that is replaced. Any other file is left alone: a mistyped name must not cost a kernel.

@@ -12,10 +12,11 @@ use object::read::elf::ElfFile;
 use object::{LittleEndian, Object as _, ObjectSection, ObjectSymbol, SectionFlags, SectionIndex};
 
 use super::bits::Bits;
-use super::{Assembled, LineCode, Pins, S_NOP, Section};
+use super::{Assembled, LineCode, Pins, Relocation, S_NOP, Section};
 use crate::error::{Error, ErrorKind, Message, Result};
 use crate::hint;
 use crate::source::Source;
+use crate::tables::{Reference, Tables};
 
 type Elf<'d> = ElfFile<'d, FileHeader64<LittleEndian>>;
 
@@ -82,6 +83,7 @@ fn run(
         return Err(Error { kind: ErrorKind::Input, messages });
     };
     let damaged = |error: object::read::Error| Error::input(format!("LLVM's object: {error}"));
+    let tables = Tables::read(&object)?;
     let object = Elf::parse(&*object).map_err(damaged)?;
     let mut assembled = Assembled::default();
     for section in object.sections() {
@@ -92,6 +94,9 @@ fn run(
         let mut done = places(&object, section.index(), section.name().map_err(damaged)?);
         done.bytes = section.data().map_err(damaged)?.to_vec();
         done.linked_line = section.relocations().next().map(|(at, _)| done.line_at(at as u32));
+        let relocation =
+            |own: &Reference| Relocation { offset: own.offset as u32, kind: own.kind, leads_to: own.leads_to(&tables) };
+        done.relocations = tables.references_of(section.index().0).map(relocation).collect();
         apply_hints(toolchain, target, &marked.hints, &mut done)?;
         assembled.sections.push(done);
     }

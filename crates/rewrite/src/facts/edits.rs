@@ -71,9 +71,13 @@ impl Described {
     /// # Errors
     /// What does not assemble.
     pub fn of(toolchain: &Toolchain, target: &Target, source: &Source<'_>) -> Result<Described> {
-        let object = build::relocatable(toolchain, target, source)?;
+        Described::in_object(&build::relocatable(toolchain, target, source)?)
+    }
+
+    /// What an object has that LLVM's assembler made.
+    pub(crate) fn in_object(object: &[u8]) -> Result<Described> {
         let damaged = |error: object::read::Error| Error::input(format!("LLVM's object: {error}"));
-        let file = ElfFile::<FileHeader64<LittleEndian>>::parse(&*object).map_err(damaged)?;
+        let file = ElfFile::<FileHeader64<LittleEndian>>::parse(object).map_err(damaged)?;
         let mut described = Described::default();
         for symbol in file.symbols() {
             let Some(kernel) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else { continue };
