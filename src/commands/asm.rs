@@ -41,7 +41,11 @@ impl Opts {
         edited::refuse_overwriting(&self.output, &[&self.text], false)?;
         *text = edited::read_text(&self.text)?;
         let toolchain = self.llvm.open()?;
-        let bytes = build::code_object(&toolchain, self.llvm.path().as_deref(), &Source::read(text))?;
+        let source = Source::read(text);
+        let bytes = build::code_object(&toolchain, self.llvm.path().as_deref(), &source)?;
+        let notes = build::check(&toolchain, &bytes, &source)?;
+        let notes: Vec<String> = notes.iter().map(|note| edited::shown(note, Some((&self.text, text)))).collect();
+        output::list("note", &notes);
         output::write_file(&self.output, |out| out.write_all(&bytes)).map_err(Error::input)?;
         edited::finish(&format!("{}: written, {} bytes\n", self.output.display(), bytes.len()), 0)
     }

@@ -49,6 +49,7 @@ pub mod metadata;
 mod moves;
 mod msgpack;
 pub mod object;
+mod part;
 pub mod patch;
 mod pc_relative;
 mod reach;

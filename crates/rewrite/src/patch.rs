@@ -7,6 +7,7 @@
 mod checks;
 mod distances;
 mod growth;
+mod lowered;
 mod relocations;
 mod second_entry;
 mod whole;
@@ -195,7 +196,9 @@ impl<'a> Plan<'a> {
             }
         }
         let refused = std::mem::take(&mut findings.addresses);
-        self.finish(bytes, padding, findings, refused)
+        let layout = |plan: &SectionPlan<'a>| (plan.section.clone(), &assembled.sections[plan.at]);
+        let sections: Vec<_> = self.sections.iter().map(layout).collect();
+        self.finish(bytes, padding, findings, refused, &sections)
     }
 
     /// The reference with room for the new code: what follows it moves.
@@ -216,16 +219,17 @@ impl<'a> Plan<'a> {
         let layout = plan.new_section(new);
         let mut findings = checks::check(self.toolchain, self.object, plan.section, &layout, new)?;
         findings.notes.extend(grown.warnings.into_iter().map(Message::new));
-        self.finish(grown.code_object, Vec::new(), findings, Vec::new())
+        self.finish(grown.code_object, Vec::new(), findings, Vec::new(), &[(layout, new)])
     }
 
-    /// Refuses what was found, or makes descriptor and metadata follow.
+    /// Refuses what was found, or makes descriptor and metadata follow; `sections` have their code as it was assembled.
     fn finish(
         &self,
         bytes: Vec<u8>,
         padding: Vec<Padding>,
         findings: Findings,
         mut refused: Vec<Message>,
+        sections: &[(CodeSection, &Section)],
     ) -> Result<Patched> {
         let Findings { mut notes, beyond, ends, .. } = findings;
         refused.extend(ends);
@@ -245,6 +249,7 @@ impl<'a> Plan<'a> {
         }
         let updated = update.finish(self.object.bytes)?;
         notes.extend(updated.warnings.into_iter().map(Message::new));
+        notes.extend(lowered::check(self.toolchain, self.object, &Object::parse(&updated.bytes)?, sections)?);
         Ok(Patched { bytes: updated.bytes, padding, changes: updated.changes, notes })
     }
 
