@@ -64,6 +64,13 @@ pub fn check(toolchain: &Toolchain, code_object: &[u8], source: &Source<'_>) -> 
                 notes.push(Message::new(format!("the registers of `{name}` are not checked: no descriptor is known")));
                 continue;
             };
+            let lds = u64::from(placed.descriptor.group_segment_fixed_size());
+            if let Some(recorded) = kernel.metadata.group_segment_fixed_size.value().filter(|bytes| *bytes != lds) {
+                let message = format!(
+                    "the descriptor gives `{name}` {lds} bytes of LDS, its metadata .group_segment_fixed_size is {recorded}"
+                );
+                notes.push(Message::new(message).help("say the same in both: runtimes read either"));
+            }
             if part.is_banked() {
                 let message = format!("the VGPRs of `{name}` are not checked: {VGPR_BANK} changes what they mean");
                 notes.push(Message::new(message));

@@ -44,6 +44,7 @@ pub mod identity;
 mod image;
 pub mod kept;
 mod layout;
+mod lds;
 mod linked;
 pub mod metadata;
 mod moves;

@@ -7,6 +7,7 @@
 mod checks;
 mod distances;
 mod growth;
+mod lds;
 mod lowered;
 mod relocations;
 mod second_entry;
@@ -231,10 +232,13 @@ impl<'a> Plan<'a> {
         mut refused: Vec<Message>,
         sections: &[(CodeSection, &Section)],
     ) -> Result<Patched> {
-        let Findings { mut notes, beyond, ends, .. } = findings;
+        let Findings { mut notes, beyond, ends, lds, .. } = findings;
         refused.extend(ends);
         if self.fields == Fields::Keep {
+            let (lds_beyond, lds_notes) = lds::judge(self.object, &bytes, &lds)?;
+            notes.extend(lds_notes);
             refused.extend(beyond.iter().map(|beyond| beyond.message.clone()));
+            refused.extend(lds_beyond.into_iter().map(|beyond| beyond.message));
         }
         if let Some(first) = refused.first().cloned() {
             return Err(Error { messages: refused, ..Error::from(first) });
@@ -244,8 +248,17 @@ impl<'a> Plan<'a> {
         }
         let mut update = Update::new(self.toolchain, bytes);
         update.apply(&self.field_edits)?;
+        let (lds_beyond, lds_notes) = lds::judge(self.object, update.bytes(), &lds)?;
+        notes.extend(lds_notes);
         for beyond in &beyond {
             update.raise(&beyond.kernel, beyond.file, beyond.count)?;
+        }
+        for beyond in lds_beyond {
+            // What the text itself says of the allocation is not overruled.
+            if self.field_edits.iter().any(|edit| edit.is_of_lds(&beyond.kernel)) {
+                return Err(beyond.message.help("the text says how much that is: raise it there").into());
+            }
+            update.raise_lds(&beyond.kernel, beyond.bytes)?;
         }
         let updated = update.finish(self.object.bytes)?;
         notes.extend(updated.warnings.into_iter().map(Message::new));

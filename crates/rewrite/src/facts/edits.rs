@@ -65,6 +65,17 @@ pub enum FieldChange {
     Other,
 }
 
+impl FieldEdit {
+    /// Whether it says how much LDS a kernel is given.
+    pub(crate) fn is_of_lds(&self, of: &str) -> bool {
+        match &self.change {
+            FieldChange::Descriptor { kernel, field, .. } => kernel == of && *field == "group_segment_fixed_size",
+            FieldChange::Metadata { kernel, key, .. } => kernel == of && key == ".group_segment_fixed_size",
+            FieldChange::Other => false,
+        }
+    }
+}
+
 impl Described {
     /// Assembles `source` for what it says.
     ///

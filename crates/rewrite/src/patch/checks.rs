@@ -3,6 +3,7 @@
 
 use llvm::Toolchain;
 
+use super::lds;
 use crate::assemble::Section;
 use crate::code::Code;
 use crate::error::{Message, Result};
@@ -24,6 +25,8 @@ pub(super) struct Findings {
     pub addresses: Vec<Message>,
     /// Code that does not end any more.
     pub ends: Vec<Message>,
+    /// LDS that it did not use.
+    pub lds: Vec<lds::Use>,
 }
 
 /// A file of which a kernel needs more registers than it was given.
@@ -43,6 +46,7 @@ impl Findings {
         self.beyond.extend(other.beyond);
         self.addresses.extend(other.addresses);
         self.ends.extend(other.ends);
+        self.lds.extend(other.lds);
     }
 }
 
@@ -67,6 +71,7 @@ pub(super) fn check(
         }
         addresses(&old, &decoded, new, &mut findings.addresses);
         end(&old, &decoded, new, &mut findings);
+        findings.lds.extend(lds::fresh(now, &old, &decoded, new));
         let notes = &mut findings.notes;
         match object.kernel(span) {
             Some(_) => allocation(object, span, &old, &decoded, new, &mut findings),

@@ -5,6 +5,7 @@ use llvm::Toolchain;
 use crate::assemble::Section;
 use crate::code::Code;
 use crate::error::{Error, Message, Result};
+use crate::lds;
 use crate::object::{CodeSection, Object};
 use crate::part::{Part, VGPR_BANK};
 use crate::registers::{self, Counts, File};
@@ -39,6 +40,10 @@ pub(super) fn check(
                     notes.push(Message::new(message));
                 }
                 let found = part.beyond(&placed.descriptor, family, Counts::default());
+                if span.kernel == Some(*kernel) {
+                    let (was, is) = (lds_bytes(old, *kernel), lds_bytes(new, *kernel));
+                    messages.extend(lds_beyond(&part, name, was, is, section));
+                }
                 for found in found.into_iter().filter(|found| files.contains(&found.file)) {
                     let line = section.line_at(found.offset);
                     if span.kernel == Some(*kernel) {
@@ -65,7 +70,22 @@ pub(super) fn check(
     }
 }
 
-/// Kernels with fewer registers than before, and of which files.
+/// An instruction whose constant offset reaches beyond LDS that was there before.
+fn lds_beyond(part: &Part<'_>, kernel: &str, was: u64, is: u64, section: &Section) -> Option<Message> {
+    let ends = part.texts().filter_map(|(offset, text)| Some((lds::constant_end(text)?, offset, text)));
+    let (end, offset, text) = ends.max_by_key(|(end, ..)| *end).filter(|(end, ..)| (is + 1..=was).contains(end))?;
+    let message =
+        format!("`{text}` needs {end} bytes of LDS by its offset alone: kernel `{kernel}` allocates {is} bytes");
+    Some(Message::at(section.line_at(offset), message).help("the text lowers the allocation: undo that"))
+}
+
+/// Bytes of LDS that a kernel's descriptor allocates.
+fn lds_bytes(object: &Object<'_>, kernel: usize) -> u64 {
+    let placed = object.code_object.kernels.get(kernel).and_then(|kernel| kernel.descriptor.as_ref().ok());
+    placed.map_or(0, |placed| placed.descriptor.group_segment_fixed_size().into())
+}
+
+/// Kernels with less LDS or fewer registers than before, and of which files.
 fn lowered(old: &Object<'_>, new: &Object<'_>) -> Vec<(usize, Vec<File>)> {
     let kernels = old.code_object.kernels.iter().zip(&new.code_object.kernels).enumerate();
     let files = kernels.filter_map(|(index, (old_kernel, new_kernel))| {
@@ -76,5 +96,5 @@ fn lowered(old: &Object<'_>, new: &Object<'_>) -> Vec<(usize, Vec<File>)> {
         };
         Some((index, File::ALL.into_iter().filter(is_fewer).collect::<Vec<_>>()))
     });
-    files.filter(|(_, files)| !files.is_empty()).collect()
+    files.filter(|(index, files)| !files.is_empty() || lds_bytes(new, *index) < lds_bytes(old, *index)).collect()
 }
