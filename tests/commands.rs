@@ -11,6 +11,8 @@ mod capture;
 mod data;
 #[path = "commands/hostile.rs"]
 mod hostile;
+#[path = "commands/interrupted.rs"]
+mod interrupted;
 #[path = "commands/outputs.rs"]
 mod outputs;
 #[path = "harness/process.rs"]
@@ -36,11 +38,12 @@ type Test = (&'static str, &'static str, fn() -> Result<(), Failed>);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let files: [(&str, &[Test]); 6] = [
+    let files: [(&str, &[Test]); 7] = [
         ("outputs", outputs::TESTS),
         ("capture", capture::TESTS),
         ("before", before::TESTS),
         ("hostile", hostile::TESTS),
+        ("interrupted", interrupted::TESTS),
         ("skill", skill::TESTS),
         ("threads", threads::TESTS),
     ];

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use rewrite::{Error, Source, build};
 
 use super::edited;
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::toolchain::Llvm;
 
@@ -42,7 +43,11 @@ impl Opts {
         *text = edited::read_text(&self.text)?;
         let toolchain = self.llvm.open()?;
         let source = Source::read(text);
-        let bytes = build::code_object(&toolchain, self.llvm.path().as_deref(), &source)?;
+        // The linker works in a temporary folder.
+        let interrupt = Interrupt::watch().map_err(Error::input)?;
+        let linked = build::code_object(&toolchain, self.llvm.path().as_deref(), &source);
+        interrupt.end();
+        let bytes = linked?;
         let notes = build::check(&toolchain, &bytes, &source)?;
         let notes: Vec<String> = notes.iter().map(|note| edited::shown(note, Some((&self.text, text)))).collect();
         output::list("note", &notes);
