@@ -122,7 +122,9 @@ pub fn shown(message: &Message, text: Option<(&Path, &str)>) -> String {
 pub fn exit_of(error: &Error) -> ExitCode {
     ExitCode::from(match error.kind {
         ErrorKind::Larger | ErrorKind::NoRoom => 1,
-        ErrorKind::Input | ErrorKind::Unsupported | ErrorKind::NotFound | ErrorKind::CheckFailed => 2,
+        ErrorKind::Input | ErrorKind::Unsupported | ErrorKind::NotFound | ErrorKind::Moved | ErrorKind::CheckFailed => {
+            2
+        }
         ErrorKind::Unavailable => 3,
     })
 }

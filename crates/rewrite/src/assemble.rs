@@ -56,8 +56,8 @@ pub struct Section {
     pub lines: Vec<LineCode>,
     /// Labels and their offsets, in the order of the text.
     pub labels: Vec<(String, u32)>,
-    /// The first line with a symbol that has its value only when linked.
-    pub linked_line: Option<u32>,
+    /// Lines with a symbol that has its value only when linked, and the symbol.
+    pub links: Vec<(u32, String)>,
 }
 
 /// What a line gave.

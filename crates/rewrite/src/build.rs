@@ -83,7 +83,8 @@ pub fn check(toolchain: &Toolchain, code_object: &[u8], source: &Source<'_>) -> 
         }
     }
     if !functions.is_empty() {
-        let message = format!("the registers of {} are not checked: which kernels call them is not known", functions.join(", "));
+        let message =
+            format!("the registers of {} are not checked: which kernels call them is not known", functions.join(", "));
         notes.push(Message::new(message));
     }
     if beyond.is_empty() {

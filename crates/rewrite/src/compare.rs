@@ -58,7 +58,7 @@ impl Side {
         let target = assemble::target_of(source)?.or_else(|| default.cloned());
         let target = target.ok_or_else(|| Error::input("neither side says for which target it is"))?;
         let assembled = assemble::assemble(toolchain, &target, source, &Pins::default())?;
-        if assembled.sections.iter().any(|section| section.linked_line.is_some()) {
+        if assembled.sections.iter().any(|section| !section.links.is_empty()) {
             let linked = build::code_object(toolchain, llvm, source)?;
             return Ok(Side::of_object(&Object::parse(&linked)?));
         }

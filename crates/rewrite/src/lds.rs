@@ -55,9 +55,11 @@ fn width(mnemonic: &str) -> Option<u64> {
 /// Whether a launch certainly brings more LDS than the descriptor says, or may: the kernel has an argument for it, or code
 /// that uses LDS and none that is allocated.
 pub(crate) fn is_dynamic(kernel: &Kernel, allocated: u64, used_before: Option<u64>) -> bool {
-    let by_argument = kernel.metadata.args.iter().any(|arg| {
-        matches!(arg.value_kind.as_deref(), Some("dynamic_shared_pointer" | "hidden_dynamic_lds_size"))
-    });
+    let by_argument = kernel
+        .metadata
+        .args
+        .iter()
+        .any(|arg| matches!(arg.value_kind.as_deref(), Some("dynamic_shared_pointer" | "hidden_dynamic_lds_size")));
     by_argument || used_before.is_some_and(|end| end > allocated)
 }
 

@@ -104,10 +104,15 @@ impl<'a> Plan<'a> {
             edits::refuse(&field_edits)?;
         }
         let natural = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
-        if let Some(line) = natural.sections.iter().find_map(|section| section.linked_line) {
-            let message =
-                "a symbol of this line has its value only when linked: `coax asm` links, `coax patch` does not";
-            return Err(Error::line(line, message));
+        let links = natural.sections.iter();
+        let links = links.flat_map(|section| &section.links).map(|(line, symbol)| {
+            let message = format!("`{symbol}` has its value only when linked: `coax asm` links, `coax patch` does not");
+            let help = "refer to a label in the code of this text; or make it a complete text, for `coax asm`";
+            Message::at(*line, message).help(help)
+        });
+        let messages: Vec<Message> = links.collect();
+        if !messages.is_empty() {
+            return Err(Error { kind: ErrorKind::Input, messages });
         }
         let mut sections = Vec::new();
         let mut second_entries = second_entry::Lines::default();
@@ -152,7 +157,8 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::Larger`] when a span's new code is larger than the old; what an edit breaks without its text
-    /// saying so: registers beyond the allocation, addresses computed from the program counter, the second entry.
+    /// saying so: registers beyond the allocation, the second entry; [`ErrorKind::Moved`] for addresses computed from the
+    /// program counter, which [`grown`](Self::grown) adjusts, also of code that is not larger.
     pub fn in_place(&self) -> Result<Patched> {
         let pinned = self.pinned.as_ref().map_err(Clone::clone)?;
         let mut over = 0;
@@ -233,6 +239,7 @@ impl<'a> Plan<'a> {
         sections: &[(CodeSection, &Section)],
     ) -> Result<Patched> {
         let Findings { mut notes, beyond, ends, lds, .. } = findings;
+        let kind = if refused.is_empty() { ErrorKind::Input } else { ErrorKind::Moved };
         refused.extend(ends);
         if self.fields == Fields::Keep {
             let (lds_beyond, lds_notes) = lds::judge(self.object, &bytes, &lds)?;
@@ -240,8 +247,8 @@ impl<'a> Plan<'a> {
             refused.extend(beyond.iter().map(|beyond| beyond.message.clone()));
             refused.extend(lds_beyond.into_iter().map(|beyond| beyond.message));
         }
-        if let Some(first) = refused.first().cloned() {
-            return Err(Error { messages: refused, ..Error::from(first) });
+        if !refused.is_empty() {
+            return Err(Error { kind, messages: refused });
         }
         if self.fields == Fields::Keep {
             return Ok(Patched { bytes, padding, changes: Vec::new(), notes });

@@ -62,8 +62,8 @@ impl<'a> Update<'a> {
                 }
                 FieldChange::Descriptor { .. } => {}
                 FieldChange::Other => {
-                    let help = "of the metadata, only numbers of a kernel's own entry can be changed; for anything else \
-                                `coax asm` makes a new code object";
+                    let help = "what can be changed are fields of the descriptor, and in the metadata numbers of a kernel's \
+                                own entry; for anything else `coax asm` makes a new code object";
                     return Err(Message::at(edit.line, edit.what.as_str()).help(help).into());
                 }
             }

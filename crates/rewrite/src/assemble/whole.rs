@@ -9,7 +9,7 @@ use asm::statement::Statement;
 use llvm::{Assembler, Severity, Target, Toolchain};
 use object::elf::FileHeader64;
 use object::read::elf::ElfFile;
-use object::{LittleEndian, Object as _, ObjectSection, ObjectSymbol, SectionFlags, SectionIndex};
+use object::{LittleEndian, Object as _, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SectionIndex};
 
 use super::bits::Bits;
 use super::{Assembled, LineCode, Pins, S_NOP, Section};
@@ -91,7 +91,7 @@ fn run(
         }
         let mut done = places(&object, section.index(), section.name().map_err(damaged)?);
         done.bytes = section.data().map_err(damaged)?.to_vec();
-        done.linked_line = section.relocations().next().map(|(at, _)| done.line_at(at as u32));
+        done.links = links(&object, &section, &done);
         apply_hints(toolchain, target, &marked.hints, &mut done)?;
         assembled.sections.push(done);
     }
@@ -164,6 +164,18 @@ fn places(object: &Elf<'_>, index: SectionIndex, name: &str) -> Section {
     done.lines.sort_by_key(|line| (line.offset, line.line));
     done.labels.sort_by_key(|label| label.1);
     done
+}
+
+/// What a linker would fill in.
+fn links<'d>(object: &Elf<'_>, section: &impl ObjectSection<'d>, done: &Section) -> Vec<(u32, String)> {
+    let name = |target| {
+        let RelocationTarget::Symbol(index) = target else { return None };
+        let symbol = object.symbol_by_index(index).ok()?;
+        let section = || object.section_by_index(symbol.section_index()?).ok()?.name().ok().map(str::to_owned);
+        symbol.name().ok().filter(|name| !name.is_empty()).map(str::to_owned).or_else(section)
+    };
+    let links = section.relocations();
+    links.map(|(at, link)| (done.line_at(at as u32), name(link.target()).unwrap_or_else(|| "?".into()))).collect()
 }
 
 fn apply_hints(

@@ -108,7 +108,8 @@ fn addresses(old: &Part<'_>, new: &Part<'_>, section: &Section, messages: &mut V
     if let Some(moved) = after.iter().find(|offset| before.binary_search(offset).is_err()) {
         let text = new.texts().find(|(offset, _)| offset == moved).map_or("", |(_, text)| text);
         let message = format!("`{text}` is not where it was, and the distances added to its result are not adjusted");
-        let help = "keep what stands before it at its size: put `s_nop 0` in the place of what you take out";
+        let help = "--grow adjusts them; or keep what stands before it at its size: put `s_nop 0` in the place of what you \
+                    take out";
         messages.push(Message::at(section.line_at(*moved), message).help(help));
     }
 }
