@@ -19,7 +19,8 @@ use crate::toolchain::Llvm;
   $ coax asm clang/extra/small.gfx90a_xnack+.s -o new.co
   coax asm ref.s -o new.co")]
 pub struct Opts {
-    /// What is assembled
+    /// What is assembled; `-` for stdin
+    #[arg(value_parser = edited::file())]
     text: PathBuf,
     /// Where the code object goes
     #[arg(short, long, value_name = "FILE")]

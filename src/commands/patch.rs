@@ -27,9 +27,11 @@ use crate::toolchain::Llvm;
   coax patch lib.so!hip_fatbin[0]!gfx942 edit.s -o new.so
   coax patch lib.so!hip_fatbin[0]!gfx942 edit.s -o new.co --bare")]
 pub struct Opts {
-    /// The code object whose code is replaced; nothing is written to it
+    /// The code object whose code is replaced; nothing is written to it; `-` for stdin
+    #[arg(value_parser = edited::file())]
     reference: PathBuf,
-    /// The new code
+    /// The new code; `-` for stdin
+    #[arg(value_parser = edited::file())]
     text: PathBuf,
     /// Where the patched code object goes
     #[arg(value_name = "OUT", required_unless_present = "output", conflicts_with = "output")]

@@ -110,9 +110,8 @@ pub fn check(toolchain: &Toolchain, code_object: &[u8], source: &Source<'_>) -> 
 pub(crate) fn relocatable(toolchain: &Toolchain, target: &Target, source: &Source<'_>) -> Result<Vec<u8>> {
     let assembly = toolchain.assemble(target, source.text)?;
     let errors = assembly.diagnostics.into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
-    let messages: Vec<Message> = errors
-        .map(|diagnostic| Message { column: diagnostic.column, ..Message::at(diagnostic.line, diagnostic.message) })
-        .collect();
+    let messages: Vec<Message> =
+        errors.map(|found| Message { column: found.column, ..assemble::message_of(&found, source.text) }).collect();
     match assembly.object {
         Some(object) if messages.is_empty() => Ok(object),
         _ if messages.is_empty() => Err(Error::input("LLVM made no object of the text")),

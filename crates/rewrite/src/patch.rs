@@ -123,7 +123,8 @@ impl<'a> Plan<'a> {
             sections.push(plan);
         }
         if sections.is_empty() {
-            return Err(Error::input("the text has no code"));
+            let help = "expected instructions, as `coax disasm` writes them";
+            return Err(Message::at(1, "the text has no code").help(help).into());
         }
         let pins = Pins { lines: second_entries.natural.clone(), ..Pins::default() };
         let pinned = found.and_then(|()| match pins.is_empty() {
@@ -161,16 +162,30 @@ impl<'a> Plan<'a> {
     /// program counter, which [`grown`](Self::grown) adjusts, also of code that is not larger.
     pub fn in_place(&self) -> Result<Patched> {
         let pinned = self.pinned.as_ref().map_err(Clone::clone)?;
-        let mut over = 0;
+        let (mut over, mut over_with_filler) = (0, 0);
         for plan in &self.sections {
             // With the second entries where they must be.
-            let placed = SectionPlan::new(self.object, &pinned.sections[plan.at], plan.at)?;
-            over += placed.spans.iter().map(|(span, size)| excess(span, *size)).sum::<u32>();
+            let code = &pinned.sections[plan.at];
+            let placed = SectionPlan::new(self.object, code, plan.at)?;
+            let mut end = 0;
+            for (span, size) in &placed.spans {
+                end += size;
+                over_with_filler += excess(span, *size);
+                // An entry that is aligned moves by whole units; what has to go is less.
+                let filler = filler_before(&code.bytes[..end as usize]).min(*size);
+                over += excess(span, size - filler);
+            }
         }
-        if over > 0 {
+        if over_with_filler > 0 {
+            let (mut over, mut filler) = (over, String::new());
+            if over == 0 {
+                over = over_with_filler;
+            } else if over < over_with_filler {
+                filler = format!(" (which alignment rounds up to {over_with_filler})");
+            }
             let message = Message::new("new code is larger than original — cannot patch in place").help(format!(
-                "it is {over} bytes too large: use --grow, or take {} `s_nop 0` or other instructions out",
-                over / 4
+                "it is {over} bytes too large{filler}: use --grow, or take {over} bytes of `s_nop 0` or other instructions \
+                 out"
             ));
             return Err(Error { kind: ErrorKind::Larger, ..Error::from(message) });
         }
@@ -380,6 +395,11 @@ fn named(labels: &[(String, u32)]) -> Vec<(u32, String)> {
 /// Bytes by which a span's new code is larger than the old.
 fn excess(span: &Span, size: u32) -> u32 {
     size.saturating_sub(span.range.end - span.range.start)
+}
+
+/// Bytes of `s_nop 0` at the end of code.
+fn filler_before(code: &[u8]) -> u32 {
+    4 * code.rchunks_exact(4).take_while(|word| **word == assemble::S_NOP.to_le_bytes()).count() as u32
 }
 
 fn check_target(object: &Object<'_>, source: &Source<'_>) -> Result<()> {

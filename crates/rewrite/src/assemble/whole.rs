@@ -73,7 +73,7 @@ fn run(
         .map(|diagnostic| {
             let ours = marked.shift.get(&diagnostic.line).copied().unwrap_or(0);
             let column = diagnostic.column.saturating_sub(ours);
-            Message { column, ..Message::at(diagnostic.line, diagnostic.message.clone()) }
+            Message { column, ..super::message_of(diagnostic, source.text) }
         })
         .collect();
     let Some(object) = assembly.object.filter(|_| messages.is_empty()) else {

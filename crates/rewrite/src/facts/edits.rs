@@ -242,6 +242,25 @@ fn differences(own: &Node<'_>, wanted: &Node<'_>, path: String, found: &mut Vec<
             }
         }
         (own, wanted) if own == wanted => {}
+        (Node::Map(own), Node::Map(wanted)) => {
+            for (key, node) in own {
+                match wanted.iter().find(|(other, _)| other == key) {
+                    Some((_, other)) => differences(node, other, format!("{path}{}", metadata::scalar(key)), found),
+                    None => {
+                        let what = format!("{path}{} is not in this text", metadata::scalar(key));
+                        found.push(Difference { what, path: path.clone(), number: None });
+                    }
+                }
+            }
+            for (key, _) in wanted.iter().filter(|(key, _)| !own.iter().any(|(other, _)| other == key)) {
+                let what = format!("{path}{} is new in this text", metadata::scalar(key));
+                found.push(Difference { what, path: path.clone(), number: None });
+            }
+        }
+        (Node::List(own), Node::List(wanted)) => {
+            let what = format!("{path} has {} entries, this text makes it {}", own.len(), wanted.len());
+            found.push(Difference { what, path, number: None });
+        }
         (Node::Map(_) | Node::List(_), _) | (_, Node::Map(_) | Node::List(_)) => {
             found.push(Difference { what: format!("{path} has other entries"), path, number: None });
         }
