@@ -188,8 +188,11 @@ pub(super) fn size(bytes: &[u8]) -> Result<usize> {
     Ok(usize::try_from(package.field(SIZE, 0, "its size")?).unwrap_or(usize::MAX))
 }
 
+/// Where an entry is, and where its image.
+type Placed = (u64, Range<u64>);
+
 /// The package that `bytes` start with, and of each entry where it is and where its image is.
-fn images(bytes: &[u8]) -> Result<(&[u8], Vec<(u64, Range<u64>)>)> {
+fn images(bytes: &[u8]) -> Result<(&[u8], Vec<Placed>)> {
     let cut = || Error::malformed(SIZE.at as u64, "an offload package is cut short");
     let package = Package { bytes: bytes.get(..size(bytes)?).ok_or_else(cut)?, start: 0 };
     let entries = package.field(ENTRIES, 0, "its header")?;
