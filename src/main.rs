@@ -3,6 +3,7 @@
 mod commands;
 mod config;
 mod counter;
+mod interrupt;
 mod output;
 mod progress;
 mod toolchain;

@@ -13,6 +13,8 @@ mod capture;
 mod data;
 #[path = "commands/hostile.rs"]
 mod hostile;
+#[path = "commands/interrupted.rs"]
+mod interrupted;
 #[path = "commands/manual.rs"]
 mod manual;
 #[path = "commands/outputs.rs"]
@@ -40,13 +42,14 @@ type Test = (&'static str, &'static str, fn() -> Result<(), Failed>);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let files: [(&str, &[Test]); 8] = [
+    let files: [(&str, &[Test]); 9] = [
         ("action", action::TESTS),
         ("manual", manual::TESTS),
         ("outputs", outputs::TESTS),
         ("capture", capture::TESTS),
         ("before", before::TESTS),
         ("hostile", hostile::TESTS),
+        ("interrupted", interrupted::TESTS),
         ("skill", skill::TESTS),
         ("threads", threads::TESTS),
     ];

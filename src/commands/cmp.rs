@@ -23,9 +23,11 @@ use crate::toolchain::Llvm;
   $ coax cmp clang/gfx942/k.co clang/gfx942/k.co
   coax cmp ref.co edit.s")]
 pub struct Opts {
-    /// A code object, a path to one inside a container, or assembly
+    /// A code object, a path to one inside a container, or assembly; `-` for stdin
+    #[arg(value_parser = edited::file())]
     one: PathBuf,
-    /// The other
+    /// The other; `-` for stdin
+    #[arg(value_parser = edited::file())]
     other: PathBuf,
     #[command(flatten)]
     llvm: Llvm,

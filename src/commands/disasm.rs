@@ -20,7 +20,8 @@ use crate::toolchain::Llvm;
   $ coax disasm clang/gfx942/k.co -o k.s
   $ coax disasm 'fatbin/multi_plain.hipfb!gfx942' -o k.s --no-comments")]
 pub struct Opts {
-    /// A code object, or a path to one inside a container (lib.so!gfx942)
+    /// A code object, or a path to one inside a container (lib.so!gfx942); `-` for stdin
+    #[arg(value_parser = edited::file())]
     reference: PathBuf,
     /// Where the text goes
     #[arg(short, long, value_name = "FILE")]

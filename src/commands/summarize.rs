@@ -29,7 +29,8 @@ use super::view::View;
   $ coax summarize before --wide --workgroup-size 256
   $ coax summarize fatbin/multi_plain.hipfb --metadata-only")]
 pub struct Opts {
-    /// What to read
+    /// What to read; `-` for stdin
+    #[arg(value_parser = super::edited::file())]
     input: PathBuf,
     /// Write the snapshot here; `diff` takes it for an input
     #[arg(long, value_name = "SNAPSHOT")]

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! ;@reference sha256 …                     which file it is
+//! ;@beyond v255 kernel                     a register that it names and was not given
 //!         .amdgcn_target "…"
 //!         .text
 //! kernel:                                  one label per entry and branch target
@@ -32,7 +33,9 @@ use crate::facts::descriptor;
 use crate::facts::edits::Described;
 use crate::identity::{Identities, Reason};
 use crate::object::Object;
+use crate::part::Part;
 use crate::reference;
+use crate::registers;
 use crate::source::Source;
 use rest::Rest;
 
@@ -123,7 +126,25 @@ pub fn disassemble(toolchain: &Toolchain, object: &Object<'_>, options: Options)
     let mut codes = codes.collect::<Result<Vec<_>>>()?;
     let rest = Rest::of(toolchain, object, &mut codes)?;
     let identities = Identities::check(toolchain, &object.target, &codes)?;
-    write(object, &codes, &identities, Some(&rest), options)
+    let mut disassembly = write(object, &codes, &identities, Some(&rest), options)?;
+    let at = disassembly.text.find('\n').map_or(0, |end| end + 1); // behind the reference
+    disassembly.text.insert_str(at, &beyond(object, &codes));
+    Ok(disassembly)
+}
+
+/// Lines about registers that kernels name beyond their allocations.
+fn beyond(object: &Object<'_>, codes: &[Code<'_>]) -> String {
+    let mut lines = String::new();
+    for code in codes {
+        for span in code.section.spans.iter().filter(|span| !span.name.contains(['\n', '\r'])) {
+            let placed = object.kernel(span).and_then(|kernel| kernel.descriptor.as_ref().ok());
+            let Some((placed, family)) = placed.zip(object.family()) else { continue };
+            for found in Part::new(code, span).beyond(&placed.descriptor, family, registers::Counts::default()) {
+                lines += &reference::beyond_line(&span.name, found.file, found.count, found.allocated);
+            }
+        }
+    }
+    lines
 }
 
 /// Assembles what was `written` of `object`, and says where code, data, a descriptor, the metadata, and in relocatable
