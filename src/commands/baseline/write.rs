@@ -11,6 +11,7 @@ use resources::{Diff, Policy, Snapshot, Verdict};
 use super::{read, write_command};
 use crate::commands::gate::Gate;
 use crate::commands::inputs::Reading;
+use crate::commands::occupancy::Launch;
 use crate::commands::report::{self, Report};
 use crate::output;
 
@@ -32,6 +33,8 @@ pub struct Opts {
     reading: Reading,
     #[command(flatten)]
     gate: Gate,
+    #[command(flatten)]
+    launch: Launch,
 }
 
 impl Opts {
@@ -62,7 +65,7 @@ impl Opts {
         let others: Vec<_> = others.map(|(key, record)| (key.clone(), record.clone())).collect();
         let kept = others.len();
         snapshot.kernels.extend(others);
-        errors.extend(what_is_wrong(&snapshot, &policy));
+        errors.extend(what_is_wrong(&snapshot, &policy, self.launch.settings()));
         if !errors.is_empty() {
             return Err(self.refusal(errors));
         }
@@ -83,7 +86,7 @@ impl Opts {
             Some(old) => {
                 // A review wants to see every figure that moved, also those that a rule accepts.
                 let policy = Policy { fail_on: policy.fail_on.clone(), ..Policy::default() };
-                let diff = Diff::new(old, &snapshot, &[], &policy, Settings::default());
+                let diff = Diff::new(old, &snapshot, &[], &policy, self.launch.settings());
                 body.push_str(&baseline::listing(&diff, Accept::default()));
                 let counts = baseline::counts(&diff);
                 body.push_str(&format!("{name}: {}, was {}: {counts}\n", kernels(count), old.kernels.len()));
@@ -129,20 +132,20 @@ impl Opts {
     }
 
     fn way_out(&self, then: &str) -> String {
-        let options = [self.reading.arguments(), self.gate.arguments()].concat();
+        let options = [self.reading.arguments(), self.gate.arguments(), self.launch.arguments()].concat();
         format!("{then} `{}`", write_command(&self.file, &self.input, &options))
     }
 }
 
 /// Why this must not become a baseline: what cannot be compared with itself would never be green.
-fn what_is_wrong(snapshot: &Snapshot, policy: &Policy) -> Vec<String> {
+fn what_is_wrong(snapshot: &Snapshot, policy: &Policy, settings: Settings) -> Vec<String> {
     let mut wrong = snapshot.all_problems();
     for (key, record) in &snapshot.kernels {
         wrong.extend(record.unknowns().into_iter().map(|unknown| format!("{key}: {unknown}")));
     }
     if wrong.is_empty() {
         let policy = Policy { fail_on: policy.fail_on.clone(), ..Policy::default() };
-        wrong.extend(Diff::new(snapshot, snapshot, &[], &policy, Settings::default()).problems);
+        wrong.extend(Diff::new(snapshot, snapshot, &[], &policy, settings).problems);
     }
     wrong
 }
