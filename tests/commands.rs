@@ -5,6 +5,8 @@
 
 #[path = "commands/action.rs"]
 mod action;
+#[path = "commands/baseline.rs"]
+mod baseline;
 #[path = "commands/before.rs"]
 mod before;
 #[path = "commands/capture.rs"]
@@ -42,11 +44,12 @@ type Test = (&'static str, &'static str, fn() -> Result<(), Failed>);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let files: [(&str, &[Test]); 9] = [
+    let files: [(&str, &[Test]); 10] = [
         ("action", action::TESTS),
         ("manual", manual::TESTS),
         ("outputs", outputs::TESTS),
         ("capture", capture::TESTS),
+        ("baseline", baseline::TESTS),
         ("before", before::TESTS),
         ("hostile", hostile::TESTS),
         ("interrupted", interrupted::TESTS),

@@ -3,6 +3,7 @@
 mod check;
 mod write;
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -66,6 +67,11 @@ fn quoted(word: &str) -> String {
 /// Reads a baseline; `way_out` follows the reason when it is none.
 fn read(file: &Path, way_out: &str) -> Result<Snapshot, String> {
     let name = file.display();
+    // `<(git show main:baseline.json)` is a pipe; a device might never end.
+    let is_readable = |kind: std::fs::FileType| kind.is_file() || kind.is_fifo();
+    if std::fs::metadata(file).is_ok_and(|metadata| !is_readable(metadata.file_type())) {
+        return Err(format!("{name}: is no file; expected a baseline, as `coax baseline write` writes it"));
+    }
     let text = std::fs::read(file).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => format!("{name}: there is no such baseline; {way_out}"),
         _ => format!("{name}: {}", io_reason(&error)),

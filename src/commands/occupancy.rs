@@ -64,6 +64,13 @@ impl Launch {
     pub fn settings(&self) -> Settings {
         Settings { workgroup_size: self.workgroup_size, dynamic_lds_bytes: self.dynamic_lds }
     }
+
+    /// The options as they have to be given again.
+    pub fn arguments(&self) -> Vec<String> {
+        let size = self.workgroup_size.map(|size| ["--workgroup-size".to_owned(), size.to_string()]);
+        let lds = (self.dynamic_lds > 0).then(|| ["--dynamic-lds".to_owned(), self.dynamic_lds.to_string()]);
+        size.into_iter().chain(lds).flatten().collect()
+    }
 }
 
 /// The version of the JSON form.

@@ -48,7 +48,7 @@ impl Kind {
 
     /// What became of that row.
     pub fn of(row: &Row<'_>) -> Kind {
-        let any = |wanted: fn(&Judgement) -> bool| row.judgements().iter().any(|(_, judgement)| wanted(judgement));
+        let any = |wanted: fn(&Judgement) -> bool| row.judgements().any(|(_, judgement)| wanted(judgement));
         match &row.outcome {
             Outcome::OnlyBefore => Kind::Gone,
             Outcome::OnlyAfter => Kind::New,
@@ -56,7 +56,7 @@ impl Kind {
             Outcome::Compared(_) if !row.one_sided.is_empty() => Kind::Blocked,
             Outcome::Compared(_) if any(|j| *j == Judgement::Worse) => Kind::Worse,
             Outcome::Compared(_) if any(|j| *j == Judgement::Better) => Kind::Improved,
-            Outcome::Compared(deltas) if deltas.is_empty() => Kind::Unchanged,
+            Outcome::Compared(_) if !row.is_shown() => Kind::Unchanged,
             Outcome::Compared(_) => Kind::Changed,
         }
     }
@@ -271,7 +271,11 @@ fn moved(row: &Row<'_>) -> Vec<String> {
         let (before, after) = (value(row.before, *metric), value(row.after, *metric));
         format!("{} {before}->{after}({delta:+}){allowed}", metric.name())
     };
-    row.deltas().iter().map(figure).collect()
+    let waves = row.judged_waves().map(|(before, after)| {
+        let name = crate::occupancy::COLUMN;
+        format!("{name} {before}->{after}({:+})", i128::from(after) - i128::from(before))
+    });
+    row.deltas().iter().map(figure).chain(waves).collect()
 }
 
 /// How wide the lines below a kernel's name are: with their indent, 80 columns.

@@ -47,6 +47,8 @@ pub struct Row<'s> {
     pub one_sided: Vec<Metric>,
     /// What each figure that moved means under the policy.
     judgements: Vec<(Metric, Judgement)>,
+    /// The same of the waves, as (before, after, judgement); none where they are not judged or did not change.
+    waves: Option<(u64, u64, Judgement)>,
     /// What is known of launches.
     settings: occupancy::Settings,
 }
@@ -54,7 +56,8 @@ pub struct Row<'s> {
 impl Row<'_> {
     /// Whether the table shows the row: something moved, or something is wrong.
     pub fn is_shown(&self) -> bool {
-        !matches!(&self.outcome, Outcome::Compared(deltas) if deltas.is_empty() && self.one_sided.is_empty())
+        !matches!(&self.outcome, Outcome::Compared(deltas)
+            if deltas.is_empty() && self.one_sided.is_empty() && self.waves.is_none())
     }
 
     /// Whether both sides name their target, and not the same.
@@ -87,9 +90,20 @@ impl Row<'_> {
         occupancy::crossing(&before?, &after?)
     }
 
-    /// The figures that moved and what each means, in table order.
-    pub fn judgements(&self) -> &[(Metric, Judgement)] {
-        &self.judgements
+    /// The figures that moved and what each means, in table order; the waves are the last where they can fail.
+    pub fn judgements(&self) -> impl Iterator<Item = (&'static str, &Judgement)> {
+        let figures = self.judgements.iter().map(|(metric, judgement)| (metric.name(), judgement));
+        figures.chain(self.waves.iter().map(|(_, _, judgement)| (occupancy::COLUMN, judgement)))
+    }
+
+    /// Whether the waves fell, and nothing accepts that.
+    fn has_fewer_waves(&self) -> bool {
+        matches!(self.waves, Some((_, _, Judgement::Worse)))
+    }
+
+    /// The waves before and after where they changed and can fail.
+    pub fn judged_waves(&self) -> Option<(u64, u64)> {
+        self.waves.as_ref().map(|(before, after, _)| (*before, *after))
     }
 
     /// What moved, as (metric, after − before); nothing where the sides cannot be compared.
@@ -196,13 +210,13 @@ impl<'s> Diff<'s> {
 
     /// How many figures rose that the policy does not accept: without one, as many as trigger cells rose.
     pub fn failing(&self) -> usize {
-        let judgements = self.rows.iter().flat_map(|row| &row.judgements);
-        judgements.filter(|(_, judgement)| *judgement == Judgement::Worse).count()
+        let judgements = self.rows.iter().flat_map(Row::judgements);
+        judgements.filter(|(_, judgement)| **judgement == Judgement::Worse).count()
     }
 
     /// How many figures rose that would fail if a rule did not accept them.
     pub fn allowed(&self) -> usize {
-        let judgements = self.rows.iter().flat_map(|row| &row.judgements);
+        let judgements = self.rows.iter().flat_map(Row::judgements);
         judgements.filter(|(_, judgement)| matches!(judgement, Judgement::Allowed(_))).count()
     }
 
@@ -230,10 +244,19 @@ fn compare<'s>(
 ) -> Row<'s> {
     let left = pair.before.and_then(|key| before.kernels.get(key));
     let right = pair.after.and_then(|key| after.kernels.get(key));
-    let (mut one_sided, mut judgements) = (Vec::new(), Vec::new());
+    let (mut one_sided, mut judgements, mut waves) = (Vec::new(), Vec::new(), None);
     let outcome = match (left, right) {
         (Some(a), Some(b)) => {
-            let blockers = blockers(a, b, policy);
+            let mut blockers = blockers(a, b, policy);
+            if policy.fail_on.occupancy() && blockers.is_empty() {
+                match judged_waves([a, b], settings) {
+                    Ok([before, after]) => {
+                        let judgement = policy.judge_occupancy(pair.names(), before, after);
+                        waves = (judgement != Judgement::Same).then_some((before, after, judgement));
+                    }
+                    Err(unknown) => blockers = unknown,
+                }
+            }
             if blockers.is_empty() {
                 let can_fail = |m: Metric| m.is_trigger() || policy.fail_on.has(m);
                 one_sided = Metric::all().filter(|&m| can_fail(m) && is_one_sided(&a.cells[m], &b.cells[m])).collect();
@@ -246,13 +269,37 @@ fn compare<'s>(
         (Some(_), None) => Outcome::OnlyBefore,
         _ => Outcome::OnlyAfter,
     };
-    Row { key: pair.key(), names: pair.names(), before: left, after: right, outcome, one_sided, judgements, settings }
+    Row {
+        key: pair.key(),
+        names: pair.names(),
+        before: left,
+        after: right,
+        outcome,
+        one_sided,
+        judgements,
+        waves,
+        settings,
+    }
 }
 
 /// What the policy makes of the figures that moved.
 fn judge(kernel: Names<'_>, a: &Record, b: &Record, policy: &Policy) -> Vec<(Metric, Judgement)> {
     let judge = |m: Metric| Some(policy.judge(kernel, m, a.cells[m].value()?, b.cells[m].value()?));
     Metric::all().filter_map(|m| Some((m, judge(m).filter(|judgement| *judgement != Judgement::Same)?))).collect()
+}
+
+/// The waves of both sides, or why they are not known.
+fn judged_waves(sides: [&Record; 2], settings: occupancy::Settings) -> Result<[u64; 2], Vec<String>> {
+    let [before, after] = sides.map(|record| Occupancy::of(record, settings).map(|o| u64::from(o.waves())));
+    match (before, after) {
+        (Ok(before), Ok(after)) => Ok([before, after]),
+        (before, after) => {
+            let unknown = |side: &str, waves: Result<u64, String>| {
+                Some(format!("{side}: occupancy is not known: {}", waves.err()?))
+            };
+            Err(unknown("before", before).into_iter().chain(unknown("after", after)).collect())
+        }
+    }
 }
 
 /// The target, if its processor is known.
@@ -285,9 +332,6 @@ fn blockers(a: &Record, b: &Record, policy: &Policy) -> Vec<String> {
     } else if !policy.fail_on.occupancy() && !policy.fail_on.metrics().any(is_known) {
         reasons
             .push(format!("nothing of fail-on ({}) has a figure on both sides: nothing can be judged", policy.fail_on));
-    }
-    if policy.fail_on.occupancy() {
-        reasons.push("occupancy is not known on both sides".into());
     }
     for (side, record) in [("before", a), ("after", b)] {
         reasons.extend(record.unknowns().iter().map(|unknown| format!("{side}: {unknown}")));

@@ -76,13 +76,7 @@ impl Record {
         if let Some(bad) = bad {
             return Err(bad);
         }
-        if let Some((metric, _)) = cells.iter().find(|(m, c)| m.is_trigger() && matches!(c, Cell::NotApplicable(_))) {
-            let name = metric.name();
-            return Err(format!(
-                "`metrics.{name}`: n/a without the reason \"not recorded\": {name} exists on every target"
-            ));
-        }
-        Ok(Record {
+        let record = Record {
             target: match object.get("arch") {
                 None | Some(Value::Null) => None,
                 Some(arch) => Some(Arc::new(arch_from_json(arch)?)),
@@ -91,12 +85,22 @@ impl Record {
             notes: strings(object.get("notes"), "notes")?,
             problems: strings(object.get("problems"), "problems")?,
             source: object.get("source").and_then(Value::as_str).unwrap_or_default().into(),
-            identity: object.get("identity").and_then(|identity| Identity::deserialize(identity).ok()),
+            identity: object.get("identity").and_then(identity),
             launch: match object.get("launch") {
                 None | Some(Value::Null) => None,
                 Some(launch) => Some(Launch::from_json(launch)?),
             },
-        })
+        };
+        record.check_triggers()?;
+        Ok(record)
+    }
+
+    /// A trigger exists on every target: it may be not recorded, but not absent.
+    pub(crate) fn check_triggers(&self) -> Result<(), String> {
+        let absent = |(m, cell): &(Metric, &Cell)| m.is_trigger() && matches!(cell, Cell::NotApplicable(_));
+        let Some((metric, _)) = self.cells.iter().find(absent) else { return Ok(()) };
+        let name = metric.name();
+        Err(format!("`metrics.{name}`: n/a without the reason \"not recorded\": {name} exists on every target"))
     }
 }
 
@@ -187,15 +191,28 @@ fn arch_from_json(value: &Value) -> Result<TargetId, String> {
         Some(_) => Err(format!("`arch.{name}` must be a string")),
     };
     let processor = text("processor")?;
-    let features = strings(object.get("features"), "arch.features")?.into_iter().collect();
-    let spelled = text("target_id")?.or_else(|| processor.clone()).unwrap_or_default();
+    target(processor, strings(object.get("features"), "arch.features")?, text("target_id")?)
+}
+
+/// A snapshot's target out of its members; the error says where they contradict each other.
+pub(crate) fn target(
+    processor: Option<String>,
+    features: Vec<String>,
+    target_id: Option<String>,
+) -> Result<TargetId, String> {
+    let spelled = target_id.or_else(|| processor.clone()).unwrap_or_default();
     if let Some(named) =
         TargetId::parse(&spelled).ok().and_then(|t| t.processor).filter(|p| Some(p) != processor.as_ref())
     {
         let processor = processor.as_deref().unwrap_or("null");
         return Err(format!("`arch.processor` is {processor} and `arch.target_id` names {named}"));
     }
-    Ok(TargetId { processor, features, text: spelled })
+    Ok(TargetId { processor, features: features.into_iter().collect(), text: spelled })
+}
+
+/// What identifies a specialisation; one of another form is none.
+pub(crate) fn identity(value: &Value) -> Option<Identity> {
+    Identity::deserialize(value).ok()
 }
 
 /// A note on kernels that allocate stack at run time.

@@ -200,7 +200,7 @@ fn of_row(row: &diff::Row<'_>) -> Kernel {
         let recorded = record.into_iter().flat_map(|record| &record.problems);
         problems.extend(recorded.map(|problem| format!("{side}: {problem}")));
     }
-    let any = |wanted: fn(&Judgement) -> bool| shown.figures.iter().any(|figure| wanted(&figure.judgement));
+    let any = |wanted: fn(&Judgement) -> bool| row.judgements().any(|(_, judgement)| wanted(judgement));
     let status = match &row.outcome {
         Outcome::OnlyBefore => Status::Gone,
         Outcome::OnlyAfter => Status::New,
@@ -209,7 +209,7 @@ fn of_row(row: &diff::Row<'_>) -> Kernel {
         Outcome::Compared(_) if any(|j| *j == Judgement::Worse) => Status::Worse,
         Outcome::Compared(_) if any(|j| matches!(j, Judgement::Allowed(_))) => Status::Changed,
         Outcome::Compared(_) if any(|j| *j == Judgement::Better) => Status::Improved,
-        Outcome::Compared(deltas) if deltas.is_empty() => Status::Unchanged,
+        Outcome::Compared(_) if !row.is_shown() => Status::Unchanged,
         Outcome::Compared(_) => Status::Changed,
     };
     Kernel { status, problems, occupancy: row.occupancy(), ..shown }

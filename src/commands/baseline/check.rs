@@ -64,7 +64,7 @@ impl Opts {
         let one = |why: String| vec![why];
         let config = self.gate.config().map_err(one)?;
         let policy = self.gate.policy(&config);
-        let options = [self.reading.arguments(), self.gate.arguments()].concat();
+        let options = [self.reading.arguments(), self.gate.arguments(), self.launch.arguments()].concat();
         let repin = write_command(&self.file, &self.input, &options);
         let way_out = match self.file.exists() {
             true => format!("restore the file from version control, or remove it and pin anew: `{repin}`"),
@@ -85,11 +85,17 @@ impl Opts {
         let findings = resources::Report::of_check(&check);
         let mut files: Vec<_> = self.json.iter().map(|path| (path.clone(), report::json(&check))).collect();
         files.extend(self.formats.files(&findings));
+        let mut warnings = check.diff.warnings.clone();
+        let mut errors = check.problems.clone();
+        // Beside a regression, that the baseline is stale as well decides nothing.
+        let stale = if verdict == Verdict::Regression { &mut warnings } else { &mut errors };
+        stale.extend_from_slice(&check.stale);
+        let body = self.body(&check, &repin, &self.formats.on_stdout(&findings));
         let report = Report {
-            body: self.body(&check, &repin, &self.formats.on_stdout(&findings)),
+            body: body + &table::untrustworthy(errors.len()),
             notes: check.notes.clone(),
-            errors: check.messages(),
-            warnings: check.diff.warnings.clone(),
+            errors,
+            warnings,
             files,
             quiet: self.quiet,
             verdict,
@@ -109,6 +115,6 @@ impl Opts {
                 body.push_str(&format!("to pin what is there now: {repin}\n"));
             }
         }
-        body + annotations + &table::untrustworthy(check.problems.len() + check.stale.len())
+        body + annotations
     }
 }

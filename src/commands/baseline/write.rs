@@ -11,13 +11,15 @@ use resources::{Diff, Policy, Snapshot, Verdict};
 use super::{read, write_command};
 use crate::commands::gate::Gate;
 use crate::commands::inputs::Reading;
+use crate::commands::occupancy::Launch;
 use crate::commands::report::{self, Report};
 use crate::output;
 
 /// Write the baseline of an input, and say what changed against the file that was there
 ///
 /// Refused when the input is not trustworthy: then nothing is written. The file is JSON that `diff` takes for a snapshot;
-/// the same input gives the same bytes on every machine, one line for each figure.
+/// the same input gives the same bytes on every machine, one line for each figure. With --only, the kernels of the file
+/// that no pattern matches stay as they are in it.
 #[derive(clap::Args)]
 pub struct Opts {
     /// The baseline
@@ -31,6 +33,8 @@ pub struct Opts {
     reading: Reading,
     #[command(flatten)]
     gate: Gate,
+    #[command(flatten)]
+    launch: Launch,
 }
 
 impl Opts {
@@ -50,30 +54,39 @@ impl Opts {
             Ok(snapshot) => snapshot,
             Err(error) => return Err(self.refusal(error.messages)),
         };
-        let all = snapshot.kernels.len();
-        errors.extend(policy.unmatched_only([&snapshot, &snapshot]));
+        errors.extend(policy.unmatched_only([&snapshot, old.as_ref().unwrap_or(&snapshot)]));
         let warnings = snapshot.warnings.clone();
         let mut snapshot = baseline::pinned(snapshot);
-        snapshot.kernels.retain(|key, _| policy.covers(Names { before: None, after: Some(key) }));
-        errors.extend(what_is_wrong(&snapshot, &policy));
+        let all = snapshot.kernels.len();
+        let is_covered = |key: &str| policy.covers(Names { before: None, after: Some(key) });
+        snapshot.kernels.retain(|key, _| is_covered(key));
+        let left_out = all - snapshot.kernels.len();
+        let others = old.iter().flat_map(|old| &old.kernels).filter(|(key, _)| !is_covered(key));
+        let others: Vec<_> = others.map(|(key, record)| (key.clone(), record.clone())).collect();
+        let kept = others.len();
+        snapshot.kernels.extend(others);
+        errors.extend(what_is_wrong(&snapshot, &policy, self.launch.settings()));
         if !errors.is_empty() {
             return Err(self.refusal(errors));
         }
         output::write_file(&self.file, |out| baseline::write(&snapshot, out))
-            .map_err(|why| vec![why, self.way_out("then run")])?;
+            .map_err(|why| vec![format!("{why}; {}", self.way_out("once it can be, run"))])?;
 
         let mut body = String::new();
         let mut notes = Vec::new();
         let count = snapshot.kernels.len();
-        if count < all {
-            notes.push(format!("{} of {all} kernels left out", all - count));
+        if !policy.only.is_empty() {
+            notes.extend(policy.describe());
+            notes.push(format!(
+                "{left_out} of {all} kernels of the input left out, {kept} of the file kept as they were"
+            ));
         }
         match &old {
             None => body.push_str(&format!("{name}: new, {}\n", kernels(count))),
             Some(old) => {
                 // A review wants to see every figure that moved, also those that a rule accepts.
                 let policy = Policy { fail_on: policy.fail_on.clone(), ..Policy::default() };
-                let diff = Diff::new(old, &snapshot, &[], &policy, Settings::default());
+                let diff = Diff::new(old, &snapshot, &[], &policy, self.launch.settings());
                 body.push_str(&baseline::listing(&diff, Accept::default()));
                 let counts = baseline::counts(&diff);
                 body.push_str(&format!("{name}: {}, was {}: {counts}\n", kernels(count), old.kernels.len()));
@@ -119,20 +132,20 @@ impl Opts {
     }
 
     fn way_out(&self, then: &str) -> String {
-        let options = [self.reading.arguments(), self.gate.arguments()].concat();
+        let options = [self.reading.arguments(), self.gate.arguments(), self.launch.arguments()].concat();
         format!("{then} `{}`", write_command(&self.file, &self.input, &options))
     }
 }
 
 /// Why this must not become a baseline: what cannot be compared with itself would never be green.
-fn what_is_wrong(snapshot: &Snapshot, policy: &Policy) -> Vec<String> {
+fn what_is_wrong(snapshot: &Snapshot, policy: &Policy, settings: Settings) -> Vec<String> {
     let mut wrong = snapshot.all_problems();
     for (key, record) in &snapshot.kernels {
         wrong.extend(record.unknowns().into_iter().map(|unknown| format!("{key}: {unknown}")));
     }
     if wrong.is_empty() {
         let policy = Policy { fail_on: policy.fail_on.clone(), ..Policy::default() };
-        wrong.extend(Diff::new(snapshot, snapshot, &[], &policy, Settings::default()).problems);
+        wrong.extend(Diff::new(snapshot, snapshot, &[], &policy, settings).problems);
     }
     wrong
 }

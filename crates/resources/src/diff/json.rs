@@ -7,7 +7,6 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{Diff, ONLY_IN_AFTER, ONLY_IN_BEFORE, Outcome, Row};
-use crate::metric::Metric;
 use crate::occupancy;
 use crate::policy::{Judgement, Policy};
 use crate::snapshot::{SCHEMA, TOOL};
@@ -78,13 +77,13 @@ impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let deltas: BTreeMap<&str, i128> =
             self.deltas().iter().map(|(metric, delta)| (metric.name(), *delta)).collect();
-        let rule = |(metric, judgement): &'_ (Metric, Judgement)| match judgement {
-            Judgement::Allowed(rule) => Some((metric.name(), rule.clone())),
+        let rule = |(name, judgement): (&'static str, &Judgement)| match judgement {
+            Judgement::Allowed(rule) => Some((name, rule.clone())),
             _ => None,
         };
-        let allowed: BTreeMap<&str, String> = self.judgements().iter().filter_map(rule).collect();
+        let allowed: BTreeMap<&str, String> = self.judgements().filter_map(rule).collect();
         let judgements: BTreeMap<&str, &str> =
-            self.judgements().iter().map(|(metric, judgement)| (metric.name(), judgement.name())).collect();
+            self.judgements().map(|(name, judgement)| (name, judgement.name())).collect();
         let (side, blocked) = match &self.outcome {
             Outcome::Compared(_) => (None, &[][..]),
             Outcome::Blocked(reasons) => (None, reasons.as_slice()),

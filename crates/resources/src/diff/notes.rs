@@ -39,7 +39,7 @@ pub fn on_policy(diff: &Diff<'_>, left_out: usize, sides: [&Snapshot; 2]) -> Vec
     notes.extend(policy.idle_rules(sides));
     for (rule, figures) in accepted(diff) {
         let (count, plural) = counted(figures.len());
-        notes.push(format!("{count} increase{plural} accepted by {rule}: {}", listed(&figures)));
+        notes.push(format!("{count} change{plural} accepted by {rule}: {}", listed(&figures)));
     }
     let rose = |wanted: fn(Metric) -> bool, judgement: Judgement| {
         let rows = diff.rows.iter();
@@ -58,6 +58,12 @@ pub fn on_policy(diff: &Diff<'_>, left_out: usize, sides: [&Snapshot; 2]) -> Vec
         let (count, plural) = counted(beyond.len());
         notes.push(format!("{count} figure{plural} rose that only fail-on makes a failure: {}", listed(&beyond)));
     }
+    let fell: Vec<String> = diff.rows.iter().filter(|row| row.has_fewer_waves()).map(waves).collect();
+    if !fell.is_empty() {
+        let (count, plural) = counted(fell.len());
+        notes
+            .push(format!("{count} kernel{plural} with fewer waves, which fail-on makes a failure: {}", listed(&fell)));
+    }
     notes
 }
 
@@ -65,9 +71,9 @@ pub fn on_policy(diff: &Diff<'_>, left_out: usize, sides: [&Snapshot; 2]) -> Vec
 fn accepted<'d>(diff: &'d Diff<'_>) -> Vec<(&'d str, Vec<String>)> {
     let mut by_rule: Vec<(&str, Vec<String>)> = Vec::new();
     for row in &diff.rows {
-        for (metric, judgement) in row.judgements() {
+        for (name, judgement) in row.judgements() {
             let Judgement::Allowed(rule) = judgement else { continue };
-            let figure = figure(row, *metric);
+            let figure = Metric::named(name).map_or_else(|| waves(row), |metric| figure(row, metric));
             match by_rule.iter_mut().find(|(known, _)| known == rule) {
                 Some((_, figures)) => figures.push(figure),
                 None => by_rule.push((rule, vec![figure])),
@@ -82,6 +88,12 @@ fn figure(row: &Row<'_>, metric: Metric) -> String {
     let value = |record: Option<&Record>| record.and_then(|r| r.cells[metric].value()).unwrap_or_default();
     let (before, after) = (value(row.before), value(row.after));
     format!("{} {} {before}->{after}({:+})", row.key, metric.name(), i128::from(after) - i128::from(before))
+}
+
+/// `key occupancy 4->3(-1)`.
+fn waves(row: &Row<'_>) -> String {
+    let (before, after) = row.judged_waves().unwrap_or_default();
+    format!("{} occupancy {before}->{after}({:+})", row.key, i128::from(after) - i128::from(before))
 }
 
 /// How many figures a note names; the others are in the table.
