@@ -2,22 +2,31 @@
 //! line in each of the two lists below.
 
 mod asm;
+mod baseline;
 mod capture;
 mod cmp;
+pub mod compare;
+mod completions;
 mod diff;
 mod disasm;
 mod doctor;
 mod edited;
+mod formats;
+mod gate;
 mod inputs;
+mod man;
+mod occupancy;
 mod patch;
 mod report;
 mod roundtrip;
 mod show;
+mod site;
 mod summarize;
+mod view;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Coaxes speed out of AMD GPU code objects, and proves that nothing else changed.
 #[derive(Parser)]
@@ -33,7 +42,9 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Summarize(summarize::Opts),
-    Diff(diff::Opts),
+    Diff(Box<diff::Opts>),
+    Baseline(baseline::Opts),
+    Occupancy(occupancy::Opts),
     Show(show::Opts),
     Capture(capture::Opts),
     Disasm(disasm::Opts),
@@ -41,7 +52,12 @@ enum Command {
     Patch(patch::Opts),
     Cmp(cmp::Opts),
     Roundtrip(roundtrip::Opts),
+    Compare(Box<compare::Opts>),
+    History(compare::history::Opts),
+    Site(site::Opts),
     Doctor(doctor::Opts),
+    Completions(completions::Opts),
+    Man(man::Opts),
 }
 
 /// Reads argv and runs the command. A usage error exits with 2.
@@ -49,6 +65,8 @@ pub fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Summarize(opts) => opts.run(),
         Command::Diff(opts) => opts.run(),
+        Command::Baseline(opts) => opts.run(),
+        Command::Occupancy(opts) => opts.run(),
         Command::Show(opts) => opts.run(),
         Command::Capture(opts) => opts.run(),
         Command::Disasm(opts) => opts.run(),
@@ -56,6 +74,11 @@ pub fn run() -> ExitCode {
         Command::Patch(opts) => opts.run(),
         Command::Cmp(opts) => opts.run(),
         Command::Roundtrip(opts) => opts.run(),
+        Command::Compare(opts) => opts.run(),
+        Command::History(opts) => opts.run(),
+        Command::Site(opts) => opts.run(),
         Command::Doctor(opts) => opts.run(),
+        Command::Completions(opts) => opts.run(Cli::command()),
+        Command::Man(opts) => opts.run(Cli::command()),
     }
 }

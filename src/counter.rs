@@ -30,7 +30,7 @@ impl LlvmCounter {
         let opened = self.decoder.get_or_init(|| {
             let defaults = llvm::Options::default();
             let path = self.path.clone().or(defaults.path.clone());
-            llvm::open(&llvm::Options { path, ..defaults }).map_err(|e| {
+            llvm::open(&llvm::Options { path, cache: llvm::cache_folder(), ..defaults }).map_err(|e| {
                 let text = e.to_string();
                 let first = text.lines().next().unwrap_or_default().trim_end_matches(':');
                 format!("cannot decode: {first} (apt install libllvm22, or --llvm PATH, or --metadata-only)")

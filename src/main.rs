@@ -1,14 +1,7 @@
-//! `coax`: the command line. Each command is a file in [`commands`]; formats and ISA are the libraries'.
-
-mod commands;
-mod counter;
-mod output;
-mod progress;
-mod toolchain;
+//! `coax`: see `lib.rs`.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    llvm::worker::main_if_requested();
-    commands::run()
+    coax_cli::coax()
 }

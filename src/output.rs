@@ -4,6 +4,8 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::interrupt::Interrupt;
+
 /// How many problems are listed before the rest is only counted.
 const LISTED: usize = 20;
 
@@ -41,7 +43,8 @@ fn on_lines_of_its_own(message: &str) -> String {
     message.lines().map(|line| resources::printable(line)).collect::<Vec<_>>().join("\n  ")
 }
 
-/// Writes a file through a temporary beside it, so that the old one is whole until the new one is. Devices and pipes
+/// Writes a file through a temporary beside it, so that the old one is whole until the new one is; a signal leaves no
+/// temporary. Devices and pipes
 /// (`/dev/stdout`) are written in place.
 ///
 /// # Errors
@@ -64,7 +67,7 @@ pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<(
     })
 }
 
-fn fill_buffered(file: &File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn fill_buffered(file: impl Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = io::BufWriter::new(file);
     fill(&mut out)?;
     out.flush()
@@ -76,10 +79,38 @@ fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> 
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".coax-").permissions(permissions(path));
-    let temporary = builder.tempfile_in(directory)?;
-    fill_buffered(temporary.as_file(), fill)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(path).map(drop).map_err(|e| e.error)
+    // From here on there is a temporary, which a signal is not to leave behind.
+    let interrupt = Interrupt::watch().map_err(io::Error::other)?;
+    let written = builder.tempfile_in(directory).and_then(|temporary| {
+        fill_buffered(Interruptible { file: temporary.as_file(), interrupt: &interrupt }, fill)?;
+        temporary.as_file().sync_all()?;
+        interrupted(&interrupt)?;
+        temporary.persist(path).map(drop).map_err(|e| e.error)
+    });
+    interrupt.end();
+    written
+}
+
+/// A file that is written in pieces, none of them after a signal.
+struct Interruptible<'f> {
+    file: &'f File,
+    interrupt: &'f Interrupt,
+}
+
+impl Write for Interruptible<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        const PIECE: usize = 1 << 20;
+        interrupted(self.interrupt)?;
+        self.file.write(&bytes[..bytes.len().min(PIECE)])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn interrupted(interrupt: &Interrupt) -> io::Result<()> {
+    if interrupt.seen() { Err(io::Error::other("interrupted")) } else { Ok(()) }
 }
 
 /// Those of the file that is replaced, else those that any new file asks for; the system applies the umask.

@@ -45,7 +45,9 @@ impl Progress {
         let Ok(mut bar) = bar.lock() else { return };
         let bar = bar.get_or_insert_with(|| {
             let bar = ProgressBar::new(0);
-            if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:30}} {{msg}} {{pos}}/{{len}} {}, {{eta}} left", self.unit)) {
+            if let Ok(style) =
+                ProgressStyle::with_template(&format!("{{bar:30}} {{msg}} {{pos}}/{{len}} {}, {{eta}} left", self.unit))
+            {
                 bar.set_style(style);
             }
             bar

@@ -7,7 +7,7 @@ use llvm::Toolchain;
 /// Where LLVM is.
 #[derive(clap::Args)]
 pub struct Llvm {
-    /// LLVM's shared library, or the folder of one [default: $COAX_LLVM, then a search]
+    /// LLVM's shared library or libamd_comgr.so, or the folder of one [default: $COAX_LLVM, then a search]
     #[arg(long = "llvm", value_name = "PATH")]
     path: Option<PathBuf>,
 }
@@ -18,8 +18,8 @@ impl Llvm {
         self.path.clone().or_else(|| llvm::Options::default().path)
     }
 
-    /// Finds and opens it.
+    /// Finds and opens it, with what earlier runs learnt of it.
     pub fn open(&self) -> Result<Toolchain, rewrite::Error> {
-        Ok(llvm::open(&llvm::Options { path: self.path(), ..llvm::Options::default() })?)
+        Ok(llvm::open(&llvm::Options { path: self.path(), cache: llvm::cache_folder(), ..llvm::Options::default() })?)
     }
 }

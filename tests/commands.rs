@@ -3,6 +3,10 @@
 //!
 //! What needs something of the machine is ignored with the reason where that is missing; REQUIRE makes it a failure.
 
+#[path = "commands/action.rs"]
+mod action;
+#[path = "commands/baseline.rs"]
+mod baseline;
 #[path = "commands/before.rs"]
 mod before;
 #[path = "commands/capture.rs"]
@@ -11,6 +15,10 @@ mod capture;
 mod data;
 #[path = "commands/hostile.rs"]
 mod hostile;
+#[path = "commands/interrupted.rs"]
+mod interrupted;
+#[path = "commands/manual.rs"]
+mod manual;
 #[path = "commands/outputs.rs"]
 mod outputs;
 #[path = "harness/process.rs"]
@@ -36,11 +44,15 @@ type Test = (&'static str, &'static str, fn() -> Result<(), Failed>);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let files: [(&str, &[Test]); 6] = [
+    let files: [(&str, &[Test]); 10] = [
+        ("action", action::TESTS),
+        ("manual", manual::TESTS),
         ("outputs", outputs::TESTS),
         ("capture", capture::TESTS),
+        ("baseline", baseline::TESTS),
         ("before", before::TESTS),
         ("hostile", hostile::TESTS),
+        ("interrupted", interrupted::TESTS),
         ("skill", skill::TESTS),
         ("threads", threads::TESTS),
     ];

@@ -35,7 +35,66 @@ fn main() -> ExitCode {
         add("longer_texts_fit_with_room", "llvm", texts_grow);
         add("texts_are_plain_and_llvm_mc_makes_the_same_code_of_them", "llvm-tools", llvm_mc_agrees);
     }
+    let missing = requirements::missing("llvm").unwrap_or_else(Some);
+    let ignored = missing.is_some() && !requirements::is_required("llvm");
+    let kind = missing.clone().unwrap_or_default();
+    let run = move || missing.map_or_else(cache_is_harmless, |reason| Err(reason.into()));
+    let name = "a_cache_changes_no_answer_whatever_is_in_it";
+    trials.push(Trial::test(name, run).with_kind(kind).with_ignored_flag(ignored));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// What was printed with no cache is printed with an empty one, a full one, and one that is damaged, which the next run
+/// makes whole.
+fn cache_is_harmless() -> Result<(), Failed> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let folder = tempfile::tempdir()?;
+    let cache = folder.path().join("cache");
+    let written = folder.path().join("k.s");
+    let run = |cache: &Path, command: &[&str]| {
+        let line: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+        let outcome = process::run_coax(&line, &data, &[("COAX_CACHE".into(), cache.display().to_string())])?;
+        Ok::<_, Failed>((outcome.exit, outcome.stdout, outcome.stderr, fs::read(&written).unwrap_or_default()))
+    };
+    let off = Path::new("off");
+    let output = written.display().to_string();
+    let small = ["disasm", "clang/gfx942/k.co", "-o", &output, "--force"];
+    for command in [&["roundtrip", "clang", "code-objects"][..], &small] {
+        let plain = run(off, command)?;
+        if plain.0 != 0 {
+            return Err(format!("{command:?} fails").into());
+        }
+        for state in ["empty", "full"] {
+            if run(&cache, command)? != plain {
+                return Err(format!("{command:?} differs with a cache that is {state}").into());
+            }
+        }
+    }
+    if data.join("off").exists() {
+        return Err("`off` was taken for a folder".into());
+    }
+    let only = folder.path().join("only");
+    let plain = run(&only, &small)?;
+    let files: Vec<PathBuf> = only.read_dir()?.flatten().map(|entry| entry.path()).collect();
+    let [file] = &files[..] else { return Err(format!("{} files in the cache", files.len()).into()) };
+    let whole = fs::read(file)?;
+    let flipped = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x10;
+        bytes
+    };
+    let places = (0..whole.len()).step_by(whole.len() / 12);
+    let cuts = [0, 40, whole.len() / 2, whole.len() - 1].map(|len| whole[..len].to_vec());
+    for (i, damaged) in places.map(flipped).chain(cuts).enumerate() {
+        fs::write(file, damaged)?;
+        if run(&only, &small)? != plain {
+            return Err(format!("damage {i} to the cache changes the answer").into());
+        }
+        if fs::read(file)?.len() != whole.len() {
+            return Err(format!("after damage {i} the cache is not whole again").into());
+        }
+    }
+    Ok(())
 }
 
 fn all_come_back(root: &Path) -> Result<(), Failed> {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use rewrite::{Error, Source, build};
 
 use super::edited;
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::toolchain::Llvm;
 
@@ -18,7 +19,8 @@ use crate::toolchain::Llvm;
   $ coax asm clang/extra/small.gfx90a_xnack+.s -o new.co
   coax asm ref.s -o new.co")]
 pub struct Opts {
-    /// What is assembled
+    /// What is assembled; `-` for stdin
+    #[arg(value_parser = edited::file())]
     text: PathBuf,
     /// Where the code object goes
     #[arg(short, long, value_name = "FILE")]
@@ -41,7 +43,15 @@ impl Opts {
         edited::refuse_overwriting(&self.output, &[&self.text], false)?;
         *text = edited::read_text(&self.text)?;
         let toolchain = self.llvm.open()?;
-        let bytes = build::code_object(&toolchain, self.llvm.path().as_deref(), &Source::read(text))?;
+        let source = Source::read(text);
+        // The linker works in a temporary folder.
+        let interrupt = Interrupt::watch().map_err(Error::input)?;
+        let linked = build::code_object(&toolchain, self.llvm.path().as_deref(), &source);
+        interrupt.end();
+        let bytes = linked?;
+        let notes = build::check(&toolchain, &bytes, &source)?;
+        let notes: Vec<String> = notes.iter().map(|note| edited::shown(note, Some((&self.text, text)))).collect();
+        output::list("note", &notes);
         output::write_file(&self.output, |out| out.write_all(&bytes)).map_err(Error::input)?;
         edited::finish(&format!("{}: written, {} bytes\n", self.output.display(), bytes.len()), 0)
     }

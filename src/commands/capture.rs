@@ -1,6 +1,5 @@
 //! `coax capture`: runs a command so that the compilers under it leave their final ISA behind.
 
-mod interrupt;
 mod sides;
 
 use std::ffi::OsString;
@@ -11,8 +10,8 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use resources::binary::Instructions;
 use resources::collect::{self, io_reason};
 
+use crate::interrupt::Interrupt;
 use crate::output;
-use interrupt::Interrupt;
 pub use sides::both_sides;
 
 /// Run a command and keep the final ISA of every kernel that it compiles

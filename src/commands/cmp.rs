@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use codeobj::code_object::ObjectKind;
 use codeobj::container;
 use llvm::Toolchain;
 use resources::collect::FileBytes;
@@ -22,9 +23,11 @@ use crate::toolchain::Llvm;
   $ coax cmp clang/gfx942/k.co clang/gfx942/k.co
   coax cmp ref.co edit.s")]
 pub struct Opts {
-    /// A code object, a path to one inside a container, or assembly
+    /// A code object, a path to one inside a container, or assembly; `-` for stdin
+    #[arg(value_parser = edited::file())]
     one: PathBuf,
-    /// The other
+    /// The other; `-` for stdin
+    #[arg(value_parser = edited::file())]
     other: PathBuf,
     #[command(flatten)]
     llvm: Llvm,
@@ -80,8 +83,14 @@ impl Opts {
             Content::Text(text) => rewrite::assemble::target_of(&Source::read(text)),
         };
         let default = target(&contents[0])?.map_or_else(|| target(&contents[1]), |known| Ok(Some(known)))?;
-        let one = side(&toolchain, llvm.as_deref(), &contents[0], &self.one, default.as_ref())?;
-        let other = side(&toolchain, llvm.as_deref(), &contents[1], &self.other, default.as_ref())?;
+        // What is not linked is compared with what is not linked.
+        let is_linked = |content: &Content| match content {
+            Content::Binary(bytes) => Ok::<_, Error>(Object::parse(bytes)?.code_object.kind == ObjectKind::Dynamic),
+            Content::Text(_) => Ok(true),
+        };
+        let link = is_linked(&contents[0])? && is_linked(&contents[1])?;
+        let side = |at: usize, path| side(&toolchain, llvm.as_deref(), &contents[at], path, default.as_ref(), link);
+        let (one, other) = (side(0, &self.one)?, side(1, &self.other)?);
         let differences = compare::code(&toolchain, [&one, &other])?;
         let verdict = if differences.is_empty() { "BYTE-IDENTICAL: the code of both\n" } else { "DIFFER\n" };
         edited::finish(&format!("{}{verdict}", shown(&differences)), u8::from(!differences.is_empty()))
@@ -94,11 +103,12 @@ fn side(
     content: &Content,
     path: &Path,
     default: Option<&llvm::Target>,
+    link: bool,
 ) -> Result<Side, Error> {
     match content {
         Content::Binary(bytes) => Ok(Side::of_object(&Object::parse(bytes)?)),
         Content::Text(text) => {
-            let mut error = match Side::of_source(toolchain, llvm, &Source::read(text), default) {
+            let mut error = match Side::of_source(toolchain, llvm, &Source::read(text), default, link) {
                 Ok(side) => return Ok(side),
                 Err(error) => error,
             };

@@ -19,7 +19,7 @@ use self::owner::Ending;
 use self::said::{End, ended};
 use self::worker::{Comparison, Job, SiteSource, Task, TimingOptions};
 use super::edited;
-use crate::output;
+use super::report::{Output, refuse_to_overwrite};
 
 /// Compare two kernels on a GPU: the same inputs, the same bits, honest times
 ///
@@ -133,7 +133,13 @@ fn confidence(text: &str) -> Result<f64, String> {
 
 impl Running {
     /// Runs both images on a site.
-    fn run(&self, images: &Images, site: SiteSource, requirement: &str, allow_metadata: bool) -> std::io::Result<Ending> {
+    fn run(
+        &self,
+        images: &Images,
+        site: SiteSource,
+        requirement: &str,
+        allow_metadata: bool,
+    ) -> std::io::Result<Ending> {
         let timing = self.benchmark.then_some(TimingOptions {
             warmup: self.warmup,
             iterations: self.iters,
@@ -178,10 +184,7 @@ impl Images {
                 }),
             }
         };
-        Ok(Images {
-            names: paths.map(|path| path.display().to_string()),
-            bytes: [read(paths[0])?, read(paths[1])?],
-        })
+        Ok(Images { names: paths.map(|path| path.display().to_string()), bytes: [read(paths[0])?, read(paths[1])?] })
     }
 }
 
@@ -199,7 +202,8 @@ impl Opts {
 
     fn compare(&self) -> Result<End, Vec<String>> {
         let one = |why: String| vec![why];
-        super::report::refuse_to_overwrite(self.json.as_deref(), &[&self.reference, &self.test, &self.site]).map_err(one)?;
+        let json: Vec<Output<'_>> = self.json.iter().map(|path| Output::json(path)).collect();
+        refuse_to_overwrite(&json, &[&self.reference, &self.test, &self.site]).map_err(one)?;
         let site = match self.site.to_str().and_then(Builtin::find) {
             Some(builtin) if !self.site.exists() => SiteSource::Builtin(builtin.name.to_owned()),
             _ => SiteSource::File(self.site.clone()),
@@ -209,7 +213,7 @@ impl Opts {
         let ending = self.running.run(&images, site, &self.require, self.allow_metadata);
         let report = match ended(ending.map_err(|error| one(format!("the device's process: {error}")))?) {
             Ok(report) => report,
-            Err(end) => return Ok(end),
+            Err(end) => return Ok(*end),
         };
         let mut end = End::of(&report, text::render(&report));
         self.judge_speed(&report, stored.as_deref(), &mut end);

@@ -20,7 +20,8 @@ use crate::toolchain::Llvm;
   $ coax disasm clang/gfx942/k.co -o k.s
   $ coax disasm 'fatbin/multi_plain.hipfb!gfx942' -o k.s --no-comments")]
 pub struct Opts {
-    /// A code object, or a path to one inside a container (lib.so!gfx942)
+    /// A code object, or a path to one inside a container (lib.so!gfx942); `-` for stdin
+    #[arg(value_parser = edited::file())]
     reference: PathBuf,
     /// Where the text goes
     #[arg(short, long, value_name = "FILE")]
@@ -44,12 +45,16 @@ impl Opts {
             let toolchain = self.llvm.open()?;
             let object = Object::parse(&input.bytes)?;
             let options = disasm::Options { comments: !self.no_comments };
-            let Disassembly { text, counts } = disasm::disassemble(&toolchain, &object, options)?;
+            let written = disasm::disassemble(&toolchain, &object, options)?;
             if !self.force {
-                self.refuse_losing_edits(&text)?;
+                self.refuse_losing_edits(&written.text)?;
             }
-            let differs = disasm::check(&toolchain, &object, &text)?;
+            let differs = disasm::check(&toolchain, &object, &written)?;
+            let Disassembly { text, counts, omitted } = written;
             output::write_file(&self.output, |out| out.write_all(text.as_bytes())).map_err(Error::input)?;
+            let notes: Vec<String> =
+                omitted.iter().map(|what| format!("{} does not have: {what}", self.output.display())).collect();
+            output::list("note", &notes);
             let mut page = format!("{}: {}\n", self.output.display(), summary(&counts));
             for (reason, count) in &counts.words {
                 page += &format!("  {count} as .long: {}\n", reason.describe());

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use llvm::{Decoder, Target};
+use llvm::{Decoder, Linker, Target};
 
 use super::edited;
 use crate::toolchain::Llvm;
@@ -55,9 +55,15 @@ impl Opts {
             self.llvm(&mut page);
             let path = self.llvm.path();
             match llvm::linker(path.as_deref()) {
-                Some(linker) => page.found("ld.lld", &linker.display().to_string()),
+                Some(Linker::Lld(linker)) => page.found("ld.lld", &linker.display().to_string()),
+                Some(Linker::Comgr(comgr)) => page.found("ld.lld", &format!("none needed: {comgr} links")),
                 None => page.missing("ld.lld", "asm", "install it (Debian, Ubuntu: apt install lld-22)"),
             }
+            // It adds nothing that the others cannot do, so that its absence is no gap.
+            if let Some(comgr) = llvm::comgr(path.as_deref()) {
+                page.found("COMGR", &comgr);
+            }
+            cache(&mut page);
             let without_gpu = page.missing.is_empty();
             rocm(&mut page);
             gpu(&mut page);
@@ -87,6 +93,17 @@ impl Opts {
             page.found("", &format!("does not know {}: a newer LLVM does", unknown.join(", ")));
         }
     }
+}
+
+/// What is kept of LLVM's answers.
+fn cache(page: &mut Page) {
+    let Some(folder) = llvm::cache_folder() else {
+        return page.found("cache", "off: every run asks LLVM anew ($COAX_CACHE)");
+    };
+    let (files, bytes) = llvm::cache_size(&folder);
+    let size = bytes as f64 / f64::from(1 << 20);
+    let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+    page.found("cache", &format!("{} ({files}, {size:.1} MiB)", folder.display()));
 }
 
 fn rocm(page: &mut Page) {

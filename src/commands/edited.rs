@@ -1,8 +1,9 @@
 //! What the commands that take code objects apart have in common: their inputs, their errors, their exit codes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use codeobj::container;
 use resources::collect::FileBytes;
 use rewrite::{Error, ErrorKind, Message};
@@ -32,6 +33,10 @@ impl Input {
     pub fn read(path: &Path) -> Result<Input, Error> {
         let name = path.display().to_string();
         let (file, member) = if path.exists() { (&*name, "") } else { container::split_path(&name) };
+        if Path::new(file).is_dir() {
+            let message = Message::new(format!("{file}: is a directory; this command takes one code object"));
+            return Err(message.help("`coax roundtrip` and `coax summarize` read directories").into());
+        }
         let bytes = FileBytes::read(file.as_ref()).map_err(|error| Error::input(format!("{file}: {error}")))?;
         let mut found = container::select(&bytes, member).map_err(|error| Error::input(format!("{name}: {error}")))?;
         match (found.pop(), found.len()) {
@@ -48,6 +53,11 @@ impl Input {
             }
         }
     }
+}
+
+/// The value of an argument that names a file to be read; `-` is stdin.
+pub fn file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| if path == Path::new("-") { PathBuf::from("/dev/stdin") } else { path })
 }
 
 /// A text from outside; bytes that are no UTF-8 are replaced, which LLVM would refuse but in comments.
@@ -122,7 +132,9 @@ pub fn shown(message: &Message, text: Option<(&Path, &str)>) -> String {
 pub fn exit_of(error: &Error) -> ExitCode {
     ExitCode::from(match error.kind {
         ErrorKind::Larger | ErrorKind::NoRoom => 1,
-        ErrorKind::Input | ErrorKind::Unsupported | ErrorKind::NotFound | ErrorKind::CheckFailed => 2,
+        ErrorKind::Input | ErrorKind::Unsupported | ErrorKind::NotFound | ErrorKind::Moved | ErrorKind::CheckFailed => {
+            2
+        }
         ErrorKind::Unavailable => 3,
     })
 }

@@ -36,6 +36,13 @@ impl Reading {
         })
     }
 
+    /// The options as they have to be given again.
+    pub fn arguments(&self) -> Vec<String> {
+        let metadata_only = self.metadata_only.then(|| "--metadata-only".to_owned());
+        let llvm = self.llvm.iter().flat_map(|path| ["--llvm".to_owned(), path.display().to_string()]);
+        metadata_only.into_iter().chain(llvm).collect()
+    }
+
     fn with_options<T>(&self, read: impl FnOnce(Options<'_>) -> T) -> T {
         let counter = LlvmCounter::new(self.llvm.clone());
         let progress = Progress::new();

@@ -1,5 +1,6 @@
 //! `coax patch`: new code in the place of the old, every other byte kept.
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,9 +27,11 @@ use crate::toolchain::Llvm;
   coax patch lib.so!hip_fatbin[0]!gfx942 edit.s -o new.so
   coax patch lib.so!hip_fatbin[0]!gfx942 edit.s -o new.co --bare")]
 pub struct Opts {
-    /// The code object whose code is replaced; nothing is written to it
+    /// The code object whose code is replaced; nothing is written to it; `-` for stdin
+    #[arg(value_parser = edited::file())]
     reference: PathBuf,
-    /// The new code
+    /// The new code; `-` for stdin
+    #[arg(value_parser = edited::file())]
     text: PathBuf,
     /// Where the patched code object goes
     #[arg(value_name = "OUT", required_unless_present = "output", conflicts_with = "output")]
@@ -36,7 +39,7 @@ pub struct Opts {
     /// The same, as an option
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Make room for code that is larger: what follows it moves
+    /// Make room for code that is larger, and adjust computed addresses: what follows it moves
     #[arg(long)]
     grow: bool,
     /// Change descriptor and metadata to what the text says of them, and give kernels the registers that they use
@@ -91,7 +94,9 @@ impl Opts {
         output::list("warning", &all(&plan.warnings));
         let mut has_grown = false;
         let in_place = match plan.in_place() {
-            Err(error) if self.grow && matches!(error.kind, ErrorKind::Larger | ErrorKind::NoRoom) => {
+            Err(error)
+                if self.grow && matches!(error.kind, ErrorKind::Larger | ErrorKind::NoRoom | ErrorKind::Moved) =>
+            {
                 has_grown = true;
                 plan.grown()
             }
@@ -115,7 +120,7 @@ impl Opts {
             page += &format!("Padded {} with {} bytes of s_nop 0\n", padding.span, padding.bytes);
         }
         if has_grown {
-            page += &grown(&object, &patched)?;
+            page += &grown(&object, &patched, plan.same_size())?;
         }
         patched.changes.iter().for_each(|change| page += &format!("Changed {change}\n"));
         page += &self.write(out, &reference, patched)?;
@@ -156,12 +161,18 @@ impl Opts {
 }
 
 /// By how much each section's code grew; filler in front of an entry may have made all the room.
-fn grown(object: &Object<'_>, patched: &Patched) -> Result<String, Error> {
+fn grown(object: &Object<'_>, patched: &Patched, is_same_size: bool) -> Result<String, Error> {
     let new = Object::parse(&patched.bytes)?;
     let sections = object.sections.iter().zip(&new.sections);
     let sizes = sections.map(|(old, new)| (&old.name, old.file_range.len(), new.file_range.len()));
-    Ok(sizes.fold(String::new(), |page, (name, old, new)| match old == new {
-        true => page + &format!("Grown within {name}: the padding in front of an entry made room\n"),
-        false => page + &format!("Grown {name} from {old} to {new} bytes; what follows it moved\n"),
+    Ok(sizes.fold(String::new(), |page, (name, old, new)| {
+        page + &match new.cmp(&old) {
+            Ordering::Equal if is_same_size => {
+                format!("Adjusted within {name}: computed addresses follow what moved\n")
+            }
+            Ordering::Equal => format!("Grown within {name}: the padding in front of an entry made room\n"),
+            Ordering::Less => format!("Shrunk {name} from {old} to {new} bytes; what follows it moved\n"),
+            Ordering::Greater => format!("Grown {name} from {old} to {new} bytes; what follows it moved\n"),
+        }
     }))
 }

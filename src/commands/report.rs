@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use resources::Verdict;
-use resources::collect::InputError;
 use serde::Serialize;
 
 use crate::output;
@@ -22,8 +21,8 @@ pub struct Report<'r> {
     pub errors: Vec<String>,
     /// What changes no verdict.
     pub warnings: Vec<String>,
-    /// File and writer of `--json`.
-    pub json: Option<(&'r Path, Fill<'r>)>,
+    /// Files to write and what fills them: of `--json` and `--format`.
+    pub files: Vec<(PathBuf, Fill<'r>)>,
     /// `-q`.
     pub quiet: bool,
     /// The conclusion.
@@ -41,29 +40,46 @@ pub fn json<'r>(value: &'r impl Serialize) -> Fill<'r> {
     })
 }
 
-/// Refuses a `--json` that would replace an input, which a mistyped argument does easily.
-pub fn refuse_to_overwrite(json: Option<&Path>, inputs: &[&PathBuf]) -> Result<(), String> {
-    let Some(json) = json else { return Ok(()) };
-    if json.as_os_str() == "-" {
-        return Err("--json needs a file: stdout ends with the verdict".into());
+/// A file that an argument names for writing.
+#[derive(Clone, Copy)]
+pub struct Output<'r> {
+    /// The argument, as messages name it.
+    pub flag: &'static str,
+    /// The file.
+    pub path: &'r Path,
+    /// How names of such files end. An older one may lie in an input directory and be replaced.
+    pub extensions: &'static [&'static str],
+}
+
+impl<'r> Output<'r> {
+    /// That of `--json`.
+    pub fn json(path: &'r Path) -> Output<'r> {
+        Output { flag: "--json", path, extensions: &["json"] }
     }
-    let Ok(target) = json.canonicalize() else { return Ok(()) }; // not there yet: nothing to lose
-    for input in inputs {
-        let Ok(input) = input.canonicalize() else { continue };
-        let is_read = target == input || (target.starts_with(&input) && json.extension().is_none_or(|e| e != "json"));
-        if is_read {
-            return Err(format!("{}: is an input; --json would replace it. Give another file", json.display()));
+}
+
+/// Refuses outputs that would replace an input, which a mistyped argument does easily, or each other.
+pub fn refuse_to_overwrite(outputs: &[Output<'_>], inputs: &[&PathBuf]) -> Result<(), String> {
+    for (at, Output { flag, path, extensions }) in outputs.iter().enumerate() {
+        if path.as_os_str() == "-" {
+            return Err(format!("{flag} needs a file: stdout ends with the verdict"));
+        }
+        if outputs[..at].iter().any(|other| other.path == *path) {
+            return Err(format!("{}: is named for two outputs. Give each another file", path.display()));
+        }
+        let Ok(target) = path.canonicalize() else { continue }; // not there yet: nothing to lose
+        let is_report = path.extension().is_some_and(|e| extensions.iter().any(|known| e == *known));
+        for input in inputs {
+            let Ok(input) = input.canonicalize() else { continue };
+            if target == input || (target.starts_with(&input) && !is_report) {
+                return Err(format!("{}: is an input; {flag} would replace it. Give another file", path.display()));
+            }
         }
     }
     Ok(())
 }
 
 impl Report<'_> {
-    /// An input that gave nothing to report on.
-    pub fn failed(error: &InputError) -> Self {
-        Report::error(error.messages.clone())
-    }
-
     /// Only errors, and NOT TRUSTWORTHY.
     pub fn error(errors: Vec<String>) -> Self {
         Report {
@@ -71,7 +87,7 @@ impl Report<'_> {
             notes: Vec::new(),
             errors,
             warnings: Vec::new(),
-            json: None,
+            files: Vec::new(),
             quiet: true,
             verdict: Verdict::NotTrustworthy,
         }
@@ -85,11 +101,11 @@ impl Report<'_> {
             self.notes.iter().for_each(|note| output::stderr(&format!("note: {note}")));
         }
         output::list("error", &self.errors);
-        if let Some((path, fill)) = self.json
-            && let Err(why) = output::write_file(path, fill)
-        {
-            output::stderr(&format!("error: {why}"));
-            verdict = Verdict::NotTrustworthy;
+        for (path, fill) in self.files {
+            if let Err(why) = output::write_file(&path, fill) {
+                output::stderr(&format!("error: {why}"));
+                verdict = Verdict::NotTrustworthy;
+            }
         }
         if let Err(error) = output::stdout(&self.body) {
             output::stderr(&format!("error: stdout: {error}"));

@@ -20,10 +20,15 @@ use crate::output;
 #[command(after_long_help = "Examples:
   $ coax show fatbin/host_fatbin.so
   $ coax show 'fatbin/multi_plain.hipfb!gfx942'
+  $ coax show fatbin/host_fatbin.so --list
   $ coax show clang/gfx942/ind.o --kernel direct_call")]
 pub struct Opts {
-    /// What to show
+    /// What to show; `-` for stdin
+    #[arg(value_parser = super::edited::file())]
     file: PathBuf,
+    /// Only the paths of the code objects inside, a line each, as every command takes them
+    #[arg(long, conflicts_with_all = ["kernel", "all_fields"])]
+    list: bool,
     /// Only kernels whose name contains this
     #[arg(long, value_name = "TEXT")]
     kernel: Option<String>,
@@ -96,9 +101,12 @@ impl Opts {
         };
         if container::sniff(&bytes).is_none() && resources::text::is_assembly(&bytes) {
             match member {
+                "" if self.list => page.line(&name),
                 "" => assembly::show(&bytes, &name, self, &mut page),
                 _ => page.problems.push(format!("{file}: there is no `{member}`: the file is no container")),
             }
+        } else if self.list {
+            binary::paths(&bytes, file, member, &mut page);
         } else {
             binary::show(&bytes, file, member, self, &mut page);
         }

@@ -57,7 +57,10 @@ impl New {
         let Some(path) = &self.output else { return finish(&text, 0) };
         edited::refuse_overwriting(path, &[&self.input], false)?;
         output::write_file(path, |out| out.write_all(text.as_bytes())).map_err(Error::input)?;
-        finish(&format!("{}: fill in shapes, values and roles, then: coax compare REF TEST --site {0}\n", path.display()), 0)
+        finish(
+            &format!("{}: fill in shapes, values and roles, then: coax compare REF TEST --site {0}\n", path.display()),
+            0,
+        )
     }
 
     fn scaffold(&self) -> Result<String, Error> {
@@ -66,7 +69,8 @@ impl New {
         let object = CodeObject::parse_with(&input.bytes, Detail::Full)
             .map_err(|error| Error::input(format!("{name}: {error}")))?;
         let names: Vec<&str> = object.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
-        let wanted = |kernel: &&codeobj::code_object::Kernel| self.kernel.as_deref().is_none_or(|name| name == kernel.name);
+        let wanted =
+            |kernel: &&codeobj::code_object::Kernel| self.kernel.as_deref().is_none_or(|name| name == kernel.name);
         let mut kernels = object.kernels.iter().filter(wanted);
         match (kernels.next(), kernels.next()) {
             (Some(kernel), None) => Ok(scaffold::site_text(&kernel.name, &kernel.metadata)),

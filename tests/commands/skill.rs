@@ -12,6 +12,7 @@ use std::process::Command;
 
 pub const TESTS: &[Test] = &[
     ("conformance_cases_pass_through_the_script", "python3", conformance_cases_pass),
+    ("the_contract_holds_beside_a_coax_toml", "python3", beside_a_coax_toml),
     ("coax_is_found_in_the_search_path", "python3", coax_is_found_in_the_search_path),
     ("without_coax_the_verdict_is_not_trustworthy", "python3", without_coax),
     ("a_coax_that_cannot_run_is_not_trustworthy", "python3", a_coax_that_cannot_run),
@@ -67,6 +68,18 @@ fn conformance_cases_pass() -> Result<(), Failed> {
             );
         }
     }
+    Ok(())
+}
+
+/// Callers of the script rely on the contract, whatever a repository accepts elsewhere.
+fn beside_a_coax_toml() -> Result<(), Failed> {
+    let work = WorkDirectory::new()?;
+    fs::write(work.path.join("coax.toml"), "[gate]\nfail-on = [\"vgpr_spill\"]\n")?;
+    let program = program(&work)?.display().to_string();
+    let args = ["diff".into(), data("flydsl/lds/before"), data("flydsl/lds/after")];
+    python(&work, &script(), &args, &[("COAX", &program)])?.verdict("REGRESSION")?;
+    let args = ["summarize".into(), data("flydsl/lds/before"), "-q".into()];
+    python(&work, &script(), &args, &[("COAX", &program)])?.verdict("OK")?;
     Ok(())
 }
 

@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+/// Debian 12's.
+const COMGR: &str = "/usr/lib/x86_64-linux-gnu/libamd_comgr.so.2.4.0";
+
 /// Why `name` is not met here; none if it is met.
 pub fn missing(name: &str) -> Result<Option<String>, String> {
     let reason = |met: bool, reason: &str| Ok((!met).then(|| reason.to_owned()));
@@ -10,10 +13,11 @@ pub fn missing(name: &str) -> Result<Option<String>, String> {
         "llvm" => reason(has_llvm(), "no shared library of LLVM 22 or later (Debian: libllvm22)"),
         "llvm-tools" => reason(starts("llvm-readobj-22"), "no llvm-readobj-22 (Debian: llvm-22)"),
         "lld" => reason(starts("ld.lld-22") || starts("ld.lld"), "no ld.lld (Debian: lld-22)"),
+        "comgr" => reason(Path::new(COMGR).exists(), "no COMGR 2.4 (Debian 12: libamd-comgr2)"),
         "git" => reason(starts("git"), "no git"),
         "linux" => reason(cfg!(target_os = "linux"), "not Linux"),
         "not-root" => reason(!is_root(), "root may read and write everything"),
-        _ => Err(format!("unknown need `{name}`; known: llvm, llvm-tools, lld, git, linux, not-root")),
+        _ => Err(format!("unknown need `{name}`; known: llvm, llvm-tools, lld, comgr, git, linux, not-root")),
     }
 }
 

@@ -18,10 +18,12 @@
 mod archive;
 mod bundle;
 mod ccob;
+mod field;
 mod foreign;
 mod host;
 mod package;
 mod walk;
+pub mod write;
 
 use crate::elf;
 use crate::error::{Error, ErrorKind, Place, Result};

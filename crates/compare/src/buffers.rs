@@ -104,7 +104,7 @@ pub fn poison_word(random: &mut Random, other: u32) -> u32 {
 
 fn word_without_zero_bytes(random: &mut Random) -> u32 {
     loop {
-        let word = random.next() as u32;
+        let word = random.draw() as u32;
         if word.to_le_bytes().iter().all(|byte| *byte != 0) {
             return word;
         }

@@ -49,8 +49,7 @@ impl RoundKind {
 }
 
 /// The rounds of a run, in order: three kinds of inputs beside the site's own.
-pub const ROUNDS: [RoundKind; 4] =
-    [RoundKind::Signed, RoundKind::Fresh, RoundKind::SameBuffers, RoundKind::Perturbed];
+pub const ROUNDS: [RoundKind; 4] = [RoundKind::Signed, RoundKind::Fresh, RoundKind::SameBuffers, RoundKind::Perturbed];
 
 /// Of the mismatches of an output, so many are shown one by one.
 const SHOWN_MISMATCHES: usize = 8;
@@ -326,8 +325,7 @@ impl Rig {
     }
 
     fn read_outputs(&self, device: &dyn Device, site: &Site) -> gpu::Result<Vec<ExpectedOutput>> {
-        let compared =
-            self.set.each(site).filter(|(_, _, buffer, _)| buffer.is_compared());
+        let compared = self.set.each(site).filter(|(_, _, buffer, _)| buffer.is_compared());
         compared
             .map(|(number, name, buffer, _)| {
                 Ok(ExpectedOutput {
@@ -408,7 +406,10 @@ fn compare(site: &Site, reference: &Expected, test: &Expected) -> gpu::Result<Ve
             let failed = |why: crate::Error| gpu::Error::new(gpu::ErrorKind::Driver, format!("`{}`: {why}", a.name));
             let stats = Stats::of(buffer.dtype, buffer.elements, &a.content, &b.content).map_err(failed)?;
             let mismatches = (stats.mismatches > 0)
-                .then(|| Mismatches::of(buffer.dtype, &buffer.shape, SHOWN_MISMATCHES, &a.content, &b.content).map_err(failed))
+                .then(|| {
+                    Mismatches::of(buffer.dtype, &buffer.shape, SHOWN_MISMATCHES, &a.content, &b.content)
+                        .map_err(failed)
+                })
                 .transpose()?;
             let words = a.untouched.len().max(b.untouched.len());
             let word = |bits: &[u64], at: usize| bits.get(at).copied().unwrap_or_default();

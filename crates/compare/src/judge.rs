@@ -65,7 +65,9 @@ pub fn judge_timing(report: &mut Report, timing: Timing) {
     }
     report.notes.extend(measured.shortened.clone());
     if !measured.warmup_is_steady {
-        report.notes.push("times were not steady at the end of the warm-up: the clocks may not be up yet; try more --warmup".into());
+        report.notes.push(
+            "times were not steady at the end of the warm-up: the clocks may not be up yet; try more --warmup".into(),
+        );
     }
     for (when, state) in ["before", "after"].iter().zip(&timing.telemetry) {
         if !state.throttling.is_empty() {
@@ -142,14 +144,21 @@ fn judge_outputs(site: &Site, observed: &Observed, requirement: &Requirement) ->
             }
             if outcome != Outcome::Met {
                 let unmet = judgement.findings.iter().filter(|finding| finding.outcome != Outcome::Met);
-                judged.reasons.extend(unmet.map(|finding| format!("`{name}` ({}): {}", round.kind.name(), finding.text)));
+                judged
+                    .reasons
+                    .extend(unmet.map(|finding| format!("`{name}` ({}): {}", round.kind.name(), finding.text)));
             }
             judged.outcome = judged.outcome.max(outcome);
             if output.untouched > 0 {
-                judged.notes.push(format!("`{name}`: {} of {} elements are written by neither kernel", output.untouched, output.units));
+                judged.notes.push(format!(
+                    "`{name}`: {} of {} elements are written by neither kernel",
+                    output.untouched, output.units
+                ));
             }
             if output.stats.reference.constant.is_some() && output.stats.elements > 1 {
-                judged.notes.push(format!("`{name}`: the reference writes the same value everywhere: inputs that say so little prove little"));
+                judged.notes.push(format!(
+                    "`{name}`: the reference writes the same value everywhere: inputs that say so little prove little"
+                ));
             }
         }
     }

@@ -65,7 +65,7 @@ impl Layout {
         let mut end = 0;
         let offsets = site.arguments.iter().map(|argument| {
             let size = argument.value.size();
-            let alignment = size.next_power_of_two().min(16).max(1);
+            let alignment = size.next_power_of_two().clamp(1, 16);
             let offset = argument.offset.unwrap_or_else(|| u64::next_multiple_of(end, alignment));
             end = offset.saturating_add(size);
             offset
@@ -146,7 +146,9 @@ fn problem_of(argument: &Argument, arg: &Arg, size: u64) -> Option<String> {
     let own = argument.value.size();
     match (&argument.value, is_pointer) {
         (ArgumentValue::Bytes(_), true) => Some(format!("the site gives `{name}` by value; it is a pointer")),
-        (ArgumentValue::Buffer(_), false) if size != 8 => Some(format!("the site gives the buffer `{name}`; it is a value")),
+        (ArgumentValue::Buffer(_), false) if size != 8 => {
+            Some(format!("the site gives the buffer `{name}`; it is a value"))
+        }
         _ if own != size => Some(format!("the site's `{name}` has {own} bytes")),
         _ => None,
     }
@@ -171,6 +173,8 @@ pub fn lds_problem(site: &Site, static_lds_bytes: u64, max_lds_bytes: u32) -> Op
     let needed = static_lds_bytes.saturating_add(site.dynamic_lds_bytes.into());
     (max_lds_bytes > 0 && needed > max_lds_bytes.into()).then(|| {
         let dynamic = site.dynamic_lds_bytes;
-        format!("{static_lds_bytes} bytes of static and {dynamic} of dynamic LDS; a work-group has at most {max_lds_bytes}")
+        format!(
+            "{static_lds_bytes} bytes of static and {dynamic} of dynamic LDS; a work-group has at most {max_lds_bytes}"
+        )
     })
 }

@@ -380,7 +380,14 @@ fn summarize(kind: RoundKind, seed: u64, output: &RoundOutput) -> RoundSummary {
             .map(|found| {
                 let at: Vec<String> = found.at.iter().map(u64::to_string).collect();
                 let ulp = found.ulp.map_or_else(String::new, |ulp| format!(", {ulp} ulp"));
-                format!("[{}] {} != {} (0x{:x}, 0x{:x}{ulp})", at.join(", "), found.reference, found.test, found.reference_bits, found.test_bits)
+                format!(
+                    "[{}] {} != {} (0x{:x}, 0x{:x}{ulp})",
+                    at.join(", "),
+                    found.reference,
+                    found.test,
+                    found.reference_bits,
+                    found.test_bits
+                )
             })
             .collect(),
         clusters: output.mismatches.as_ref().map(|mismatches| mismatches.describe()).unwrap_or_default(),

@@ -150,8 +150,7 @@ fn time(
     let before = subject.device.telemetry();
     let measured = timing::measure::measure(&timed, settings, watch)?;
     let after = subject.device.telemetry();
-    let peaks =
-        Peaks { flops: request.peak_flops, bytes_per_second: subject.device.info().peak_bytes_per_second };
+    let peaks = Peaks { flops: request.peak_flops, bytes_per_second: subject.device.info().peak_bytes_per_second };
     let speed = Speed::of(&measured.samples, settings.confidence);
     Ok(Timing::new(subject.site, *settings, measured, speed, peaks, [before, after]))
 }
@@ -170,7 +169,9 @@ struct Object<'i> {
 impl<'i> Object<'i> {
     fn read(image: &'i Image) -> Result<Object<'i>, String> {
         let code_object = match codeobj::container::sniff(&image.bytes) == Some(codeobj::container::Kind::CodeObject) {
-            true => Some(CodeObject::parse_with(&image.bytes, Detail::Full).map_err(|e| format!("{}: {e}", image.name))?),
+            true => {
+                Some(CodeObject::parse_with(&image.bytes, Detail::Full).map_err(|e| format!("{}: {e}", image.name))?)
+            }
             false => None,
         };
         Ok(Object { image, code_object })
@@ -223,10 +224,9 @@ fn loadable_kernel(
     for (image, whose) in [(&request.reference, "reference"), (&request.test, "test")] {
         let module = device.load(&image.bytes).map_err(|error| match (error.kind(), whose) {
             (ErrorKind::BadImage, "reference") => Failure::NotAvailable(format!("{}: {error}", image.name)),
-            (ErrorKind::BadImage, _) => Failure::BadInput(vec![format!(
-                "{}: {error}; the reference loads, so the edit broke it",
-                image.name
-            )]),
+            (ErrorKind::BadImage, _) => {
+                Failure::BadInput(vec![format!("{}: {error}; the reference loads, so the edit broke it", image.name)])
+            }
             _ => error.into(),
         })?;
         found.retain(|name| device.kernel(module, name).is_ok());
@@ -247,18 +247,25 @@ fn metadata_differences(a: &KernelMetadata, b: &KernelMetadata) -> Vec<String> {
         (".max_flat_workgroup_size", &a.max_flat_workgroup_size, &b.max_flat_workgroup_size),
         (".wavefront_size", &a.wavefront_size, &b.wavefront_size),
     ];
-    let show = |count: &codeobj::metadata::Count| count.value().map_or_else(|| "none".into(), |value| value.to_string());
+    let show =
+        |count: &codeobj::metadata::Count| count.value().map_or_else(|| "none".into(), |value| value.to_string());
     let mut found: Vec<String> = counts
         .iter()
         .filter(|(_, a, b)| a != b)
-        .map(|(key, a, b)| format!("the metadata differs: {key} is {} in the reference, {} in the test", show(a), show(b)))
+        .map(|(key, a, b)| {
+            format!("the metadata differs: {key} is {} in the reference, {} in the test", show(a), show(b))
+        })
         .collect();
     if a.reqd_workgroup_size != b.reqd_workgroup_size {
         found.push("the metadata differs: .reqd_workgroup_size".into());
     }
     let place = |arg: &codeobj::metadata::Arg| (arg.offset.clone(), arg.size.clone(), arg.value_kind.clone());
     if a.args.len() != b.args.len() || a.args.iter().zip(&b.args).any(|(a, b)| place(a) != place(b)) {
-        found.push(format!("the metadata differs: {} arguments in the reference, {} in the test, or others", a.args.len(), b.args.len()));
+        found.push(format!(
+            "the metadata differs: {} arguments in the reference, {} in the test, or others",
+            a.args.len(),
+            b.args.len()
+        ));
     }
     found
 }

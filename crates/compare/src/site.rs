@@ -222,7 +222,8 @@ impl<'f> Resolver<'f> {
         let mut extent = [1; 3];
         for (place, number) in extent.iter_mut().zip(numbers) {
             let value = self.whole(number, member, u32::MAX.into())?;
-            *place = u32::try_from(value).ok().filter(|v| *v > 0).ok_or_else(|| format!("{member}: 0 is not above 0"))?;
+            *place =
+                u32::try_from(value).ok().filter(|v| *v > 0).ok_or_else(|| format!("{member}: 0 is not above 0"))?;
         }
         Ok(extent)
     }
@@ -353,7 +354,9 @@ impl<'f> Resolver<'f> {
             "bytes" => {
                 let mask = number("mask", Some(255.0))?;
                 let is_byte = mask.fract() == 0.0 && (0.0..=255.0).contains(&mask);
-                Fill::MaskedBytes { mask: if is_byte { mask as u8 } else { return Err(format!("fill.mask: {mask} is no byte")) } }
+                Fill::MaskedBytes {
+                    mask: if is_byte { mask as u8 } else { return Err(format!("fill.mask: {mask} is no byte")) },
+                }
             }
             "range" => Fill::Range { start: number("start", Some(0.0))?, step: number("step", Some(1.0))? },
             "constant" => Fill::Constant(number("value", None)?),
@@ -460,7 +463,7 @@ fn scalar_bytes(scalar: &str, value: Value) -> Result<Vec<u8>, String> {
 fn hex_bytes(digits: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'_').collect();
     let pairs = digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-    (digits.len() % 2 == 0 && !digits.is_empty()).then(|| pairs.collect()).flatten()
+    (digits.len().is_multiple_of(2) && !digits.is_empty()).then(|| pairs.collect()).flatten()
 }
 
 /// For callers that have one name or several.

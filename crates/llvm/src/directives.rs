@@ -30,6 +30,12 @@ pub(crate) fn code_object_version(source: &str) -> Option<u32> {
     arguments(source, CODE_OBJECT_VERSION).next()?.parse().ok()
 }
 
+/// `source` without the directives that ask for a code object version; lines stay lines.
+pub(crate) fn without_code_object_version(source: &str) -> String {
+    let asks = |line: &str| arguments(line, CODE_OBJECT_VERSION).next().is_some();
+    source.split_inclusive('\n').map(|line| if asks(line) { "\n" } else { line }).collect()
+}
+
 /// `source` with what only newer assemblers know in words of LLVM 22; lines stay lines.
 pub(crate) fn understood<'a>(target: &Target, source: &'a str) -> Cow<'a, str> {
     let mut source = with_known_triple(source);
@@ -110,5 +116,7 @@ mod tests {
     fn the_code_object_version_is_read() {
         assert_eq!(code_object_version(".text\n\t.amdhsa_code_object_version 5\n"), Some(5));
         assert_eq!(code_object_version("s_nop 0"), None);
+        let without = without_code_object_version("s_nop 0\n\t.amdhsa_code_object_version 5 ; a\ns_nop 1");
+        assert_eq!(without, "s_nop 0\n\ns_nop 1");
     }
 }

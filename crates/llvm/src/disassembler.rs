@@ -47,7 +47,7 @@ impl Disassembler {
             Error::new(ErrorKind::UnknownTarget, format!("{library} has no disassembler for {}", target.processor()))
         })?;
         let mut disassembler = Disassembler { library: Arc::clone(library), context, text: Box::new([0; TEXT_BYTES]) };
-        probe::family_is_decoded(&mut disassembler, library, target)?;
+        probe::family_is_decoded(&mut disassembler, library.as_ref(), target)?;
         Ok(disassembler)
     }
 

@@ -19,9 +19,16 @@ const FREE: u64 = u64::MAX;
 const FIRST_PLACES: usize = 1 << 10;
 
 impl<V: Copy + Default> Edges<V> {
-    pub fn new() -> Self {
+    /// A map that does not grow before it has `entries`.
+    pub fn with_room(entries: usize) -> Self {
         let multiplier = RandomState::new().hash_one(FREE) | 1;
-        Edges { places: vec![(FREE, V::default()); FIRST_PLACES].into(), taken: 0, multiplier }
+        let places = (2 * entries).next_power_of_two().max(FIRST_PLACES);
+        Edges { places: vec![(FREE, V::default()); places].into(), taken: 0, multiplier }
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.taken
     }
 
     /// The value of `key`.
@@ -74,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_was_put_in_is_found_and_nothing_else() {
-        let mut edges = Edges::new();
+        let mut edges = Edges::with_room(0);
         for i in 0..10_000_u64 {
             assert_eq!(edges.get_or_insert(i << 20, i), i);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::by_id::ById;
+use crate::by_id::Trips;
 use crate::{EncodingId, Error, Listing, Target};
 
 /// Turns single instructions into machine code, thousands at a time. Shared by all threads; the answer does not depend
@@ -42,6 +42,9 @@ pub struct Refusal {
     pub message: String,
 }
 
+/// Says of a text that LLVM died of it, or hung; perhaps by accident.
+pub(crate) const DEADLY: &str = "LLVM dies of it";
+
 /// What became of one encoding that was printed and assembled again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoundTrip {
@@ -56,7 +59,7 @@ pub enum RoundTrip {
 /// The round trips of a target's encodings; those of the listing that it was made for are all known.
 #[derive(Clone)]
 pub struct RoundTrips {
-    pub(crate) known: Arc<ById<RoundTrip>>,
+    pub(crate) known: Arc<Trips>,
 }
 
 impl RoundTrips {

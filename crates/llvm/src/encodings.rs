@@ -19,7 +19,7 @@ use crate::{EncodingId, State};
 /// The longest instruction of any AMD GPU (gfx1250: 16 bytes and a literal). Words behind the end of the code count as
 /// zero, and an instruction that would reach there is none.
 pub(crate) const MAX_INSTRUCTION_BYTES: usize = 20;
-const MAX_WORDS: usize = MAX_INSTRUCTION_BYTES / 4;
+pub(crate) const MAX_WORDS: usize = MAX_INSTRUCTION_BYTES / 4;
 
 /// In the mnemonics of the 8-byte instructions that turn the matrix instruction behind them into a scaled one. LLVM
 /// decodes such a pair as one instruction of 16 bytes, and the first half alone when something else follows.
@@ -33,6 +33,11 @@ impl Window {
     /// The window of `code` at `offset`.
     pub fn at(code: &[u8], offset: usize) -> Self {
         Window(std::array::from_fn(|i| word_at(code, offset + 4 * i)))
+    }
+
+    /// That begins with `words`; zeros are behind them.
+    pub fn of(words: &[u32]) -> Self {
+        Window(std::array::from_fn(|i| words.get(i).copied().unwrap_or_default()))
     }
 
     /// As LLVM reads it.
@@ -87,14 +92,65 @@ pub(crate) struct Encodings {
     edges: Edges<Edge>,
     windows: HashMap<Window, Leaf>,
     nodes: u32,
-    decoded: u32,
+    /// Of each encoding that has a text, by number less one.
+    shapes: Vec<Shape>,
+    words: Vec<u32>,
+}
+
+/// Which words an encoding was met with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Where they start among all words.
+    start: u32,
+    /// How many are kept: its own, or a whole window where it is known only by that.
+    pub kept: u8,
+    /// How many are its own.
+    pub words: u8,
 }
 
 const ROOT: u32 = 0;
 
 impl Encodings {
     pub fn new() -> Self {
-        Encodings { edges: Edges::new(), windows: HashMap::default(), nodes: ROOT, decoded: 0 }
+        Self::with_room(0, 0, 0)
+    }
+
+    /// For so many entries of the trie, encodings, and words of them.
+    pub fn with_room(edges: usize, encodings: usize, words: usize) -> Self {
+        Encodings {
+            edges: Edges::with_room(edges),
+            windows: HashMap::default(),
+            nodes: ROOT,
+            shapes: Vec::with_capacity(encodings),
+            words: Vec::with_capacity(words),
+        }
+    }
+
+    /// Of each encoding that has a text, in the order of their numbers, the words that [`Encodings::insert_shaped`]
+    /// takes.
+    pub fn shapes(&self) -> impl ExactSizeIterator<Item = (Shape, &[u32])> {
+        self.shapes.iter().map(|shape| (*shape, self.kept(*shape)))
+    }
+
+    /// The windows in which no instruction starts; not those that LLVM died of, which may have been an accident.
+    pub fn undecodable(&self) -> impl Iterator<Item = &Window> {
+        self.windows.iter().filter(|(_, leaf)| leaf.state == State::Undecodable).map(|(window, _)| window)
+    }
+
+    /// How many entries the trie has.
+    pub fn edges(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// The bytes of an encoding that has a text.
+    pub fn bytes(&self, id: EncodingId) -> Option<Box<[u8]>> {
+        let shape = *self.shapes.get((id.0 as usize).checked_sub(1)?)?;
+        let words = self.kept(shape).get(..usize::from(shape.words))?;
+        Some(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+    }
+
+    fn kept(&self, shape: Shape) -> &[u32] {
+        self.words.get(shape.start as usize..).and_then(|rest| rest.get(..usize::from(shape.kept))).unwrap_or_default()
     }
 
     /// Walks `code` from `offset`, gives `visit` every known instruction that starts before `until`, and returns the
@@ -132,44 +188,51 @@ impl Encodings {
 
     /// Learns what `window` is. Returns the new encoding's number when it has a text that is not yet known.
     pub fn insert(&mut self, window: &Window, outcome: &Outcome) -> Option<EncodingId> {
-        let encoding = EncodingId(self.decoded + 1);
-        let new = match *outcome {
+        match *outcome {
             Outcome::Decoded { words, text } => {
-                let leaf = Leaf { encoding, words, state: State::Decoded };
-                if text.contains(LD_SCALE) { self.insert_window(window, leaf) } else { self.insert_path(window, leaf) }
+                let kept = if text.contains(LD_SCALE) { MAX_WORDS as u8 } else { words };
+                return self.insert_shaped(window, kept, words);
             }
             Outcome::Undecodable => self.insert_window(window, Leaf::NONE),
             Outcome::Crashed => self.insert_window(window, Leaf { state: State::Crashed, ..Leaf::NONE }),
         };
-        let has_text = matches!(outcome, Outcome::Decoded { .. });
-        self.decoded += u32::from(new && has_text);
-        (new && has_text).then_some(encoding)
+        None
     }
 
-    /// `false`: known already.
-    fn insert_window(&mut self, window: &Window, leaf: Leaf) -> bool {
+    /// Learns an instruction of `words` words by the first `kept` of `window`: its own, or all. Returns its number when
+    /// it is new.
+    pub fn insert_shaped(&mut self, window: &Window, kept: u8, words: u8) -> Option<EncodingId> {
+        let leaf = Leaf { encoding: EncodingId(self.shapes.len() as u32 + 1), words, state: State::Decoded };
+        let kept = if kept == words { self.insert_path(window, leaf)? } else { self.insert_window(window, leaf)? };
+        self.shapes.push(Shape { start: self.words.len() as u32, kept, words });
+        self.words.extend_from_slice(&window.0[..usize::from(kept)]);
+        Some(leaf.encoding)
+    }
+
+    /// How many words it is known by; `None`: known already.
+    fn insert_window(&mut self, window: &Window, leaf: Leaf) -> Option<u8> {
         let entry = self.windows.entry(*window);
         let new = matches!(entry, Entry::Vacant(_));
         entry.or_insert(leaf);
-        new
+        new.then_some(MAX_WORDS as u8)
     }
 
-    /// `false`: known already.
-    fn insert_path(&mut self, window: &Window, leaf: Leaf) -> bool {
+    /// How many words it is known by; `None`: known already.
+    fn insert_path(&mut self, window: &Window, leaf: Leaf) -> Option<u8> {
         let mut node = ROOT;
-        let Some((last, before)) = window.0[..usize::from(leaf.words)].split_last() else { return false };
+        let (last, before) = window.0.get(..usize::from(leaf.words))?.split_last()?;
         for word in before {
             match self.edges.get_or_insert(key(node, *word), Edge::Node(self.nodes + 1)) {
                 Edge::Node(next) => node = next,
                 Edge::Leaf(shorter) => {
                     debug_assert!(false, "{window:x?} is {leaf:?} and {shorter:?}: encodings are not prefix-free");
-                    return false;
+                    return None;
                 }
             }
             self.nodes = self.nodes.max(node);
         }
         match self.edges.get_or_insert(key(node, *last), Edge::Leaf(leaf)) {
-            Edge::Leaf(found) => found == leaf,
+            Edge::Leaf(found) => (found == leaf).then_some(leaf.words),
             // A longer instruction begins with it: an LLVM to come has more of the kind of `LD_SCALE`.
             Edge::Node(_) => self.insert_window(window, leaf),
         }

@@ -9,12 +9,23 @@ pub enum ErrorKind {
     NotFound,
     /// No LLVM that was found knows the processor or one of its features.
     UnknownTarget,
-    /// A worker process could not be started, or kept dying for no word's sake.
+    /// A worker process could not be started, kept dying for no word's sake, or has no room for its temporary files.
     WorkerFailed,
     /// Code of 4 GiB or more.
     TooLarge,
     /// The linker refuses the object.
     LinkFailed,
+}
+
+impl ErrorKind {
+    /// All, by their numbers.
+    pub(crate) const ALL: [ErrorKind; 5] = [
+        ErrorKind::NotFound,
+        ErrorKind::UnknownTarget,
+        ErrorKind::WorkerFailed,
+        ErrorKind::TooLarge,
+        ErrorKind::LinkFailed,
+    ];
 }
 
 /// A failure to find or to use LLVM.

@@ -18,14 +18,17 @@
 
 mod assembler;
 mod by_id;
+mod by_text;
 mod c_api;
 mod cache;
+mod comgr;
 mod directives;
 mod disassembler;
 mod edges;
 mod emitter;
 mod encoder;
 mod encodings;
+mod engine;
 mod error;
 mod extras;
 mod instructions;
@@ -36,6 +39,7 @@ mod probe;
 mod search;
 mod source;
 mod spawned;
+mod store;
 mod string_table;
 mod target;
 mod toolchain;
@@ -47,8 +51,9 @@ use std::time::Duration;
 pub use assembler::{Assembler, Assembly, Diagnostic, Severity};
 pub use encoder::{Encoded, Encoder, Refusal, RoundTrip, RoundTrips};
 pub use error::{Error, ErrorKind};
-pub use linker::{link, linker};
+pub use linker::{Linker, comgr, link, linker};
 pub use listing::{EncodingId, Instruction, Listing, State};
+pub use store::{cache_folder, cache_size};
 pub use target::Target;
 pub use toolchain::Toolchain;
 
@@ -75,6 +80,13 @@ pub trait Decoder: Send + Sync {
     /// # Errors
     /// Never because of what `code` contains: only an unknown target, a lost worker, or code of 4 GiB and more.
     fn decode(&self, target: &Target, code: &[u8]) -> Result<Listing, Error>;
+
+    /// The first instruction of `code`, which has at least a word. What follows in `code` may be decoded with it, so
+    /// that asking for that next costs nothing: give a few hundred bytes.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode`].
+    fn first(&self, target: &Target, code: &[u8]) -> Result<Option<Instruction>, Error>;
 }
 
 /// Where LLVM runs.
@@ -101,16 +113,19 @@ pub struct Options {
     /// A worker that needs longer for 64 KiB of code, 4,000 instructions' texts or 1 MiB of a source text is taken for
     /// hung (it needs some 20 ms for the first two, 150 ms for the last).
     pub batch_timeout: Duration,
+    /// Where what is learnt of a library is kept for the next run, [`cache_folder`] above all; `None`: nowhere.
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for Options {
-    /// `$COAX_LLVM` or a search; one worker per core; 10 s per batch.
+    /// `$COAX_LLVM` or a search; one worker per core; 10 s per batch; nothing is kept.
     fn default() -> Self {
         Options {
             path: std::env::var_os("COAX_LLVM").filter(|path| !path.is_empty()).map(PathBuf::from),
             isolation: Isolation::default(),
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             batch_timeout: Duration::from_secs(10),
+            cache: None,
         }
     }
 }

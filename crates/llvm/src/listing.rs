@@ -59,7 +59,7 @@ impl Listing {
     /// As LLVM printed it, less leading and trailing blanks; empty when it was not decoded. Register comments inside
     /// operands (`v[1:2]/*Invalid register*/`) and trailing `; Warning:` text are LLVM's and stay.
     pub fn text(&self, instruction: &Instruction) -> &str {
-        self.texts.get(instruction.encoding).map_or("", |text| text)
+        self.texts.get(instruction.encoding).unwrap_or_default()
     }
 
     /// The text up to the first blank: `v_mov_b32_e32`; empty when it was not decoded.
@@ -110,8 +110,8 @@ mod tests {
     use super::*;
 
     fn listing() -> Listing {
-        let texts = Arc::new(Texts::new());
-        texts.set(EncodingId(1), "s_mov_b32 s0, s1".into());
+        let texts = Arc::new(Texts::default());
+        texts.set(EncodingId(1), "s_mov_b32 s0, s1");
         let mut listing = Listing::new(texts, 16);
         for (i, state) in [State::Decoded, State::Undecodable, State::Decoded, State::Decoded].into_iter().enumerate() {
             let encoding = EncodingId(u32::from(state == State::Decoded));

@@ -8,11 +8,12 @@
 //! 2. Does it print what is expected for one word that only that family has? That finds a library that knows the name
 //!    but not yet the instructions.
 
+use std::fmt;
 use std::sync::Arc;
 
-use crate::disassembler::Disassembler;
 use crate::emitter::Emitter;
 use crate::encodings::{Outcome, Window};
+use crate::engine::Disassemble;
 use crate::library::Library;
 use crate::{Error, ErrorKind, Target};
 
@@ -42,11 +43,9 @@ const FAMILY_WORDS: &[(&str, [u32; 4], &str)] = &[
 /// # Errors
 /// [`ErrorKind::UnknownTarget`] when LLVM has no machine number for the processor, or no disassembler.
 pub(crate) fn processor_is_known(library: &Arc<Library>, target: &Target) -> Result<(), Error> {
-    match machine_number(library, target)? {
+    match machine_number(&Emitter::new(library, target)?.emit("", None).object) {
         0 => Err(unknown(library, target, "does not know the processor")),
-        mach if NOT_DISASSEMBLED.iter().any(|range| range.contains(&mach)) => {
-            Err(unknown(library, target, "has no disassembler for the processor"))
-        }
+        mach if !has_disassembler(mach) => Err(unknown(library, target, "has no disassembler for the processor")),
         _ => Ok(()),
     }
 }
@@ -54,8 +53,8 @@ pub(crate) fn processor_is_known(library: &Arc<Library>, target: &Target) -> Res
 /// # Errors
 /// [`ErrorKind::UnknownTarget`] when the family's own instruction is not printed as it should be.
 pub(crate) fn family_is_decoded(
-    disassembler: &mut Disassembler,
-    library: &Library,
+    disassembler: &mut dyn Disassemble,
+    library: &dyn fmt::Display,
     target: &Target,
 ) -> Result<(), Error> {
     let Some((window, mnemonic)) = family_word(target) else { return Ok(()) };
@@ -72,13 +71,17 @@ pub(crate) fn family_word(target: &Target) -> Option<(Window, &'static str)> {
     Some((Window([*a, *b, *c, *d, 0]), mnemonic))
 }
 
-fn unknown(library: &Library, target: &Target, what: &str) -> Error {
+fn unknown(library: &dyn fmt::Display, target: &Target, what: &str) -> Error {
     Error::new(ErrorKind::UnknownTarget, format!("{library} {what} `{}`", target.processor()))
 }
 
-/// The `EF_AMDGPU_MACH` that this LLVM writes for the target's processor.
-fn machine_number(library: &Arc<Library>, target: &Target) -> Result<u32, Error> {
-    let object = Emitter::new(library, target)?.emit("", None).object;
+/// The `EF_AMDGPU_MACH` in an object's header; 0 when there is none.
+pub(crate) fn machine_number(object: &[u8]) -> u32 {
     let flags = object.get(E_FLAGS).and_then(|flags| flags.first_chunk());
-    Ok(flags.map_or(0, |flags| u32::from_le_bytes(*flags)) & MACH_MASK)
+    flags.map_or(0, |flags| u32::from_le_bytes(*flags)) & MACH_MASK
+}
+
+/// Whether LLVM has a disassembler for a machine, which it dies without.
+pub(crate) fn has_disassembler(machine: u32) -> bool {
+    machine != 0 && !NOT_DISASSEMBLED.iter().any(|range| range.contains(&machine))
 }

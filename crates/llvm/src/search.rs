@@ -1,8 +1,6 @@
 //! Where an LLVM may lie on this machine, in the order in which it is tried: the one named by the user alone; else
-//! ROCm's, then the system's from the newest to the oldest, then whatever the loader knows by name.
-//!
-//! Seam: `libamd_comgr.so`, which carries an LLVM behind an interface of its own, would come next, as one more
-//! [`crate::source::Source`].
+//! ROCm's, then the system's from the newest to the oldest, then whatever the loader knows by name, then COMGR in the
+//! same order, then LLVM's tools.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -10,13 +8,17 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::slice;
 
+use crate::comgr::is_comgr;
 use crate::spawned::is_tool;
 use crate::{Error, ErrorKind};
 
 /// LLVM's major versions that the loader is asked for by name, newest first. LLVM 17 is the first with gfx942.
 const NAMED_MAJORS: std::ops::RangeInclusive<u32> = 17..=30;
 
-/// The folders in which distributions keep libLLVM; `*` stands for any one name. Debian's are the first two, Fedora's
+/// COMGR's major versions that the loader is asked for by name, newest first.
+const NAMED_COMGRS: [u32; 2] = [3, 2];
+
+/// The folders in which distributions keep libLLVM and COMGR; `*` stands for any one name. Debian's are the first two, Fedora's
 /// and openSUSE's the next two.
 const SYSTEM_FOLDERS: [&str; 7] = [
     "usr/lib/llvm-*/lib",
@@ -39,7 +41,7 @@ pub(crate) struct Search {
     pub rocm: Vec<PathBuf>,
     /// The root of the file system.
     pub root: PathBuf,
-    /// Whether the loader is asked for a library by name alone when no folder has one.
+    /// Whether the loader is asked for a library by name alone when no folder has one, and `$PATH` for a linker.
     pub by_name: bool,
 }
 
@@ -51,7 +53,7 @@ impl Search {
         Search { explicit, rocm: rocm.collect(), root: "/".into(), by_name: true }
     }
 
-    /// Candidates, best first; the same file only once. Tools come after all libraries.
+    /// Candidates, best first; the same file only once. COMGR comes after all of LLVM's libraries, tools come last.
     pub fn candidates(&self) -> Vec<PathBuf> {
         let folders = match &self.explicit {
             Some(path) if path.is_dir() => slice::from_ref(path),
@@ -71,6 +73,7 @@ impl Search {
             let names = |major| [format!("libLLVM.so.{major}.1"), format!("libLLVM-{major}.so")];
             found.extend(NAMED_MAJORS.rev().flat_map(names).map(PathBuf::from));
         }
+        found.extend(self.comgrs());
         found.extend(
             folders.iter().flat_map(|folder| newest_first(&[folder.join("bin"), folder.join("llvm/bin")], is_tool)),
         );
@@ -80,14 +83,50 @@ impl Search {
         found
     }
 
+    /// Where a COMGR is, best first: the user's choice alone; else ROCm's, then the system's from the newest to the
+    /// oldest, then whatever the loader knows by name.
+    pub fn comgrs(&self) -> Vec<PathBuf> {
+        match &self.explicit {
+            Some(path) if path.is_dir() => return newest_first(&[path.join("lib"), path.clone()], is_comgr),
+            Some(path) if is_comgr(path) => return vec![path.clone()],
+            Some(_) => return Vec::new(),
+            None => {}
+        }
+        // ROCm has it beside its `llvm`.
+        let rocm = self.rocm.iter().filter_map(|llvm| Some(llvm.parent()?.join("lib")));
+        let mut found: Vec<PathBuf> = rocm.flat_map(|folder| newest_first(&[folder], is_comgr)).collect();
+        let system: Vec<PathBuf> = SYSTEM_FOLDERS.iter().flat_map(|pattern| expand(&self.root, pattern)).collect();
+        found.extend(newest_first(&system, is_comgr));
+        if self.by_name && found.is_empty() {
+            found.extend(NAMED_COMGRS.map(|major| format!("libamd_comgr.so.{major}").into()));
+        }
+        found
+    }
+
+    /// What links, best first: the user's COMGR, an `ld.lld`, any COMGR.
+    pub fn linkers(&self) -> Vec<FoundLinker> {
+        let comgr = |path| FoundLinker::Comgr(path);
+        let chosen = self.explicit.iter().filter(|path| is_comgr(path) && !path.is_dir()).cloned().map(comgr);
+        let lld = self.linker().map(FoundLinker::Lld);
+        let any = Search { explicit: None, rocm: self.rocm.clone(), root: self.root.clone(), ..*self };
+        let comgrs = self.comgrs().into_iter().chain(any.comgrs()).map(comgr);
+        let mut found: Vec<FoundLinker> = Vec::new();
+        for linker in chosen.chain(lld).chain(comgrs) {
+            if !found.contains(&linker) {
+                found.push(linker);
+            }
+        }
+        found
+    }
+
     /// The program `ld.lld`: beside the user's choice, ROCm's, the system's newest, or the one in `$PATH`.
-    pub fn linker(&self) -> Option<PathBuf> {
+    fn linker(&self) -> Option<PathBuf> {
         // The choice may be `/opt/rocm/llvm`, its `bin`, or `/opt/rocm/llvm/lib/libLLVM.so`.
         let explicit = self.explicit.iter().flat_map(|path| path.ancestors().take(3));
         let own = explicit.chain(self.rocm.iter().map(PathBuf::as_path));
         let own = own.flat_map(|folder| [folder.join("bin"), folder.to_owned()]);
         let path = env::var_os("PATH").unwrap_or_default();
-        let path = env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
+        let path = env::split_paths(&path).filter(|folder| self.by_name && folder.is_absolute()).collect();
         let system = TOOL_FOLDERS.iter().flat_map(|pattern| expand(&self.root, pattern)).collect();
         let groups = own.map(|folder| vec![folder]).chain([system, path]);
         groups.flat_map(|folders| newest_first(&folders, is_linker)).next()
@@ -113,6 +152,15 @@ impl Search {
         );
         Error::new(ErrorKind::NotFound, message)
     }
+}
+
+/// Something that links.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FoundLinker {
+    /// The program `ld.lld`.
+    Lld(PathBuf),
+    /// A library, or the name of one that the loader may know.
+    Comgr(PathBuf),
 }
 
 /// The folders below `root` that match `pattern`, whose one `*` stands within one name.
@@ -152,7 +200,7 @@ fn is_linker(path: &Path) -> bool {
 /// `/usr/lib/llvm-22/bin/llvm-objdump`.
 fn version(path: &Path) -> Vec<u32> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = if is_library(path) { name } else { path.to_string_lossy() };
+    let name = if is_library(path) || is_comgr(path) { name } else { path.to_string_lossy() };
     name.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
@@ -197,12 +245,43 @@ mod tests {
         }
         let choosing = |path: &str| Search { explicit: Some(root.join(path)), ..search(&root) };
         for choice in ["mine", "mine/bin", "mine/lib/libLLVM.so"] {
-            assert_eq!(choosing(choice).linker(), Some(root.join(files[0])), "{choice}");
+            assert_eq!(choosing(choice).linkers(), [FoundLinker::Lld(root.join(files[0]))], "{choice}");
         }
         for file in files {
-            assert_eq!(choosing("mine").linker(), Some(root.join(file)));
+            assert_eq!(choosing("mine").linkers(), [FoundLinker::Lld(root.join(file))]);
             fs::remove_file(root.join(file))?;
         }
+        Ok(())
+    }
+
+    #[test]
+    fn comgr_comes_after_llvm_and_before_tools_and_links_where_no_linker_is() -> std::io::Result<()> {
+        let root = tempfile::tempdir()?;
+        let root = root.path().canonicalize()?;
+        let files = [
+            "usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
+            "opt/rocm/lib/libamd_comgr.so.2.8",
+            "usr/lib/x86_64-linux-gnu/libamd_comgr.so.3.0",
+            "usr/lib/x86_64-linux-gnu/libamd_comgr.so.2.4.0",
+            "usr/lib/llvm-14/bin/llvm-objdump",
+            "usr/lib/x86_64-linux-gnu/libamd_comgr_loader.so.3",
+        ]
+        .map(|file| root.join(file));
+        for file in &files {
+            fs::create_dir_all(file.parent().unwrap_or(&root))?;
+            fs::write(file, "")?;
+        }
+        assert_eq!(search(&root).candidates(), files[..5]);
+        let comgrs: Vec<FoundLinker> = files[1..4].iter().cloned().map(FoundLinker::Comgr).collect();
+        assert_eq!(search(&root).linkers(), comgrs);
+
+        let lld = root.join("usr/bin/ld.lld-9");
+        fs::create_dir_all(root.join("usr/bin"))?;
+        fs::write(&lld, "")?;
+        assert_eq!(search(&root).linkers().first(), Some(&FoundLinker::Lld(lld)));
+        let chosen = Search { explicit: Some(files[3].clone()), ..search(&root) };
+        assert_eq!(chosen.candidates(), files[3..4]);
+        assert_eq!(chosen.linkers().first(), Some(&FoundLinker::Comgr(files[3].clone())));
         Ok(())
     }
 

@@ -1,12 +1,10 @@
 //! Where what the cache does not know is learnt from; and the simplest such place, LLVM in this process.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use crate::disassembler::Disassembler;
-use crate::emitter::Emitter;
 use crate::encodings::{Outcome, Window};
-use crate::library::Library;
+use crate::engine::{Disassemble, Emit, Engine};
 use crate::{Assembly, Encoded, Error, Target};
 
 /// Takes in what one window decodes to.
@@ -34,28 +32,32 @@ pub(crate) trait Source: Send + Sync {
 
 /// LLVM in this process: a disassembler and an emitter per target and thread.
 pub(crate) struct InProcess {
-    library: Arc<Library>,
-    disassemblers: Idle<Disassembler>,
-    emitters: Idle<Emitter>,
+    engine: Engine,
+    disassemblers: Idle<Box<dyn Disassemble + Send>>,
+    emitters: Idle<Box<dyn Emit>>,
 }
 
 impl InProcess {
-    pub fn new(library: Arc<Library>) -> Self {
-        InProcess { library, disassemblers: Idle::default(), emitters: Idle::default() }
+    pub fn new(engine: Engine) -> Self {
+        InProcess { engine, disassemblers: Idle::default(), emitters: Idle::default() }
     }
 
-    fn with_disassembler<R>(&self, target: &Target, work: impl FnOnce(&mut Disassembler) -> R) -> Result<R, Error> {
-        self.disassemblers.lend(target, || Disassembler::new(&self.library, target), work)
+    fn with_disassembler<R>(&self, target: &Target, work: impl FnOnce(&mut dyn Disassemble) -> R) -> Result<R, Error> {
+        self.disassemblers.lend(target, || self.engine.disassembler(target), |lent| work(lent.as_mut()))
     }
 
-    fn with_emitter<R>(&self, target: &Target, work: impl FnOnce(&mut Emitter) -> R) -> Result<R, Error> {
-        self.emitters.lend(target, || Emitter::new(&self.library, target), work)
+    fn with_emitter<R>(
+        &self,
+        target: &Target,
+        work: impl FnOnce(&mut dyn Emit) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.emitters.lend(target, || self.engine.emitter(target), |lent| work(lent.as_mut()))?
     }
 }
 
 impl Source for InProcess {
     fn describe(&self) -> String {
-        format!("{}, in this process", self.library)
+        format!("{}, in this process", self.engine)
     }
 
     fn check(&self, target: &Target) -> Result<(), Error> {

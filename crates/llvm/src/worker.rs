@@ -5,15 +5,19 @@
 //! because a thread of its own waits for the end of the socket (`serve`). Its standard output goes nowhere, its
 //! standard error into a temporary file that is quoted when it dies, and it leaves no core file.
 
+mod link;
 mod pool;
 mod process;
 mod protocol;
 mod serve;
 
+pub(crate) use link::Linker;
 pub(crate) use pool::Pool;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{Error, ErrorKind};
 
 /// The first argument that makes this program a worker; the second is the library's path.
 const ARGUMENT: &str = "__llvm-worker";
@@ -33,6 +37,12 @@ pub fn main_if_requested() {
     OFFERED.store(true, Ordering::Relaxed);
 }
 
-fn is_offered() -> bool {
-    OFFERED.load(Ordering::Relaxed)
+/// # Errors
+/// [`ErrorKind::WorkerFailed`] when this program is not prepared to be a worker.
+fn check_offered() -> Result<(), Error> {
+    if OFFERED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let message = "this program does not call llvm::worker::main_if_requested at the start of main";
+    Err(Error::new(ErrorKind::WorkerFailed, message))
 }

@@ -8,6 +8,7 @@ use codeobj::{CodeObject, Count, Detail, TargetId};
 use isa::RegisterFile;
 
 use crate::cell::{Cell, Cells};
+use crate::launch::Launch;
 use crate::metric::Metric;
 use crate::record::{self, Record};
 use crate::sites::{self, SiteCounts};
@@ -128,6 +129,7 @@ fn record(
         problems,
         source: source.clone(),
         identity: None,
+        launch: Some(Launch::of_kernel(kernel, target)),
     }
 }
 

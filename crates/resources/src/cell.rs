@@ -53,6 +53,14 @@ impl Cell {
         }
     }
 
+    /// One of the two kinds of `n/a`, by the reason that JSON gives.
+    pub(crate) fn without_value(reason: String) -> Cell {
+        match reason.strip_prefix(NOT_RECORDED) {
+            Some(why) => Cell::NotRecorded(why.trim_start_matches(": ").to_owned().into()),
+            None => Cell::NotApplicable(reason.into()),
+        }
+    }
+
     /// Reads a snapshot's cell; the error says what is wrong with it.
     pub fn from_json(value: &Value) -> Result<Cell, String> {
         let object = value.as_object().ok_or("a cell must be an object")?;
@@ -68,10 +76,7 @@ impl Cell {
                 Some(other) => Err(format!("`value` must be an integer, found {other}")),
                 None => Err("`value` is missing".into()),
             },
-            Some("n/a") => Ok(match reason.strip_prefix(NOT_RECORDED) {
-                Some(why) => Cell::NotRecorded(why.trim_start_matches(": ").to_owned().into()),
-                None => Cell::NotApplicable(reason.into()),
-            }),
+            Some("n/a") => Ok(Cell::without_value(reason)),
             Some("unparsed") => Ok(Cell::Unparsed(reason)),
             Some(other) => Err(format!("unknown `state` {other:?}; known are \"value\", \"n/a\", \"unparsed\"")),
             None => Err("`state` is missing".into()),

@@ -1,18 +1,21 @@
 //! Compares two snapshots: a row per kernel, and the verdict.
 
-use std::collections::BTreeMap;
+mod json;
+mod notes;
 
 use codeobj::TargetId;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
 
 use crate::cell::Cell;
 use crate::metric::Metric;
+use crate::occupancy::{self, Occupancy};
 use crate::pairing::{self, Pair, Rewrite};
-use crate::policy::{Judgement, Policy};
+use crate::policy::{Judgement, Names, Policy};
 use crate::record::Record;
-use crate::snapshot::{SCHEMA, Snapshot, TOOL};
+use crate::snapshot::Snapshot;
 use crate::verdict::Verdict;
+
+pub use json::Form;
+pub use notes::not_recorded_text;
 
 /// What became of one kernel.
 #[derive(Clone, Debug)]
@@ -31,23 +34,36 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Row<'s> {
     /// The key it goes by: that of before where there is one.
-    pub key: String,
+    pub key: &'s str,
+    /// The keys on both sides.
+    pub names: Names<'s>,
     /// The kernel before.
     pub before: Option<&'s Record>,
     /// The kernel after.
     pub after: Option<&'s Record>,
     /// The result.
     pub outcome: Outcome,
-    /// Columns that are triggers and recorded on one side only.
+    /// Columns that are triggers, or fail under the policy, and recorded on one side only.
     pub one_sided: Vec<Metric>,
     /// What each figure that moved means under the policy.
     judgements: Vec<(Metric, Judgement)>,
+    /// The same of the waves, as (before, after, judgement); none where they are not judged or did not change.
+    waves: Option<(u64, u64, Judgement)>,
+    /// What is known of launches.
+    settings: occupancy::Settings,
 }
 
 impl Row<'_> {
     /// Whether the table shows the row: something moved, or something is wrong.
     pub fn is_shown(&self) -> bool {
-        !matches!(&self.outcome, Outcome::Compared(deltas) if deltas.is_empty() && self.one_sided.is_empty())
+        !matches!(&self.outcome, Outcome::Compared(deltas)
+            if deltas.is_empty() && self.one_sided.is_empty() && self.waves.is_none())
+    }
+
+    /// Whether both sides name their target, and not the same.
+    pub fn has_other_target(&self) -> bool {
+        let target = |record: Option<&'_ Record>| record.and_then(named).cloned();
+        target(self.before).zip(target(self.after)).is_some_and(|(before, after)| !before.same_as(&after))
     }
 
     /// What the change of a figure means.
@@ -56,7 +72,42 @@ impl Row<'_> {
         moved.map_or(Judgement::Same, |(_, judgement)| judgement.clone())
     }
 
-    fn deltas(&self) -> &[(Metric, i128)] {
+    /// The waves of each side that is there: a value, or `n/a` with the reason.
+    pub fn occupancy(&self) -> [Option<Cell>; 2] {
+        [self.before, self.after].map(|record| Some(occupancy::cell(record?, self.settings)))
+    }
+
+    /// How the waves changed, and why; none where they did not, or are not known on both sides.
+    fn crossing(&self) -> Option<String> {
+        let (Outcome::Compared(deltas), Some(before), Some(after)) = (&self.outcome, self.before, self.after) else {
+            return None;
+        };
+        const BOUNDING: [Metric; 3] = [Metric::Vgpr, Metric::Sgpr, Metric::LdsStaticBytes];
+        if before.launch == after.launch && !deltas.iter().any(|(metric, _)| BOUNDING.contains(metric)) {
+            return None;
+        }
+        let [before, after] = [before, after].map(|record| Occupancy::of(record, self.settings).ok());
+        occupancy::crossing(&before?, &after?)
+    }
+
+    /// The figures that moved and what each means, in table order; the waves are the last where they can fail.
+    pub fn judgements(&self) -> impl Iterator<Item = (&'static str, &Judgement)> {
+        let figures = self.judgements.iter().map(|(metric, judgement)| (metric.name(), judgement));
+        figures.chain(self.waves.iter().map(|(_, _, judgement)| (occupancy::COLUMN, judgement)))
+    }
+
+    /// Whether the waves fell, and nothing accepts that.
+    fn has_fewer_waves(&self) -> bool {
+        matches!(self.waves, Some((_, _, Judgement::Worse)))
+    }
+
+    /// The waves before and after where they changed and can fail.
+    pub fn judged_waves(&self) -> Option<(u64, u64)> {
+        self.waves.as_ref().map(|(before, after, _)| (*before, *after))
+    }
+
+    /// What moved, as (metric, after − before); nothing where the sides cannot be compared.
+    pub fn deltas(&self) -> &[(Metric, i128)] {
         match &self.outcome {
             Outcome::Compared(deltas) => deltas,
             _ => &[],
@@ -75,21 +126,48 @@ pub struct Diff<'s> {
     pub notes: Vec<String>,
     /// What is worth knowing about the inputs and changes no verdict.
     pub warnings: Vec<String>,
+    /// What the rows were judged by.
+    pub policy: Policy,
+    /// Those of `problems` that are not made of a row's outcome.
+    pub(crate) input_problems: Vec<String>,
+    /// Those of `problems` that belong to no kernel.
+    pub(crate) of_no_kernel: Vec<String>,
 }
 
 impl<'s> Diff<'s> {
-    /// Compares under `policy`; `rewrites` are those of `--match`.
-    pub fn new(before: &'s Snapshot, after: &'s Snapshot, rewrites: &[Rewrite], policy: &Policy) -> Diff<'s> {
-        let (pairs, mut notes) = pairing::pair(before, after, rewrites);
-        let rows: Vec<Row<'s>> = pairs.iter().map(|pair| compare(pair, before, after, policy)).collect();
-        notes.extend(rows.iter().flat_map(notes_of));
-        notes.extend(not_recorded_note(&rows));
-        let mut problems = Vec::new();
-        for (side, snapshot) in [("before", before), ("after", after)] {
-            problems.extend(snapshot.all_problems().iter().map(|p| format!("{side}: {p}")));
-        }
-        problems.extend(rows.iter().flat_map(problems_of));
+    /// Compares under `policy`; `rewrites` are those of `--match`, `settings` what is known of launches.
+    pub fn new(
+        before: &'s Snapshot,
+        after: &'s Snapshot,
+        rewrites: &[Rewrite],
+        policy: &Policy,
+        settings: occupancy::Settings,
+    ) -> Diff<'s> {
+        let (mut pairs, pairing_notes) = pairing::pair(before, after, rewrites);
+        let all = pairs.len();
+        // Behind the pairing, so that a kernel is paired the same way whether or not others are looked at.
+        pairs.retain(|pair| policy.covers(pair.names()));
+        let left_out = all - pairs.len();
+        let rows: Vec<Row<'s>> = pairs.iter().map(|pair| compare(pair, before, after, policy, settings)).collect();
+        let is_about_a_row = |note: &pairing::Note<'_>| note.is_about(|key| policy.only.iter().any(|p| p.fits(key)));
+        let told = pairing_notes.into_iter().filter(|note| left_out == 0 || is_about_a_row(note));
+        let mut notes: Vec<String> = told.map(|note| note.text).collect();
+        notes.extend(rows.iter().flat_map(notes::of_row));
+        notes.extend(notes::not_recorded(&rows));
         let sides = [("before", before), ("after", after)];
+        let mut input_problems = policy.unmatched_only([before, after]);
+        let mut of_no_kernel = input_problems.clone();
+        for (side, snapshot) in sides {
+            input_problems.extend(snapshot.problems.iter().map(|p| format!("{side}: {p}")));
+            of_no_kernel.extend(snapshot.problems.iter().map(|p| format!("{side}: {p}")));
+            let record = |row: &Row<'s>| if side == "before" { row.before } else { row.after };
+            let key = |row: &Row<'s>| if side == "before" { row.names.before } else { row.names.after };
+            let records = rows.iter().filter_map(|row| Some((key(row)?, record(row)?)));
+            let mut problems: Vec<(&str, &String)> =
+                records.flat_map(|(key, record)| record.problems.iter().map(move |p| (key, p))).collect();
+            problems.sort_by_key(|(key, _)| *key);
+            input_problems.extend(problems.into_iter().map(|(key, problem)| format!("{side}: {key}: {problem}")));
+        }
         let mut warnings = Vec::new();
         for (side, snapshot) in sides {
             for warning in &snapshot.warnings {
@@ -100,7 +178,10 @@ impl<'s> Diff<'s> {
                 }
             }
         }
-        Diff { rows, problems, notes, warnings }
+        let problems = input_problems.iter().cloned().chain(rows.iter().flat_map(problems_of)).collect();
+        let mut diff = Diff { rows, problems, notes, warnings, policy: policy.clone(), input_problems, of_no_kernel };
+        diff.notes.extend(notes::on_policy(&diff, left_out, [before, after]));
+        diff
     }
 
     /// OK, REGRESSION or NOT TRUSTWORTHY; the last one wins.
@@ -129,8 +210,14 @@ impl<'s> Diff<'s> {
 
     /// How many figures rose that the policy does not accept: without one, as many as trigger cells rose.
     pub fn failing(&self) -> usize {
-        let judgements = self.rows.iter().flat_map(|row| &row.judgements);
-        judgements.filter(|(_, judgement)| *judgement == Judgement::Worse).count()
+        let judgements = self.rows.iter().flat_map(Row::judgements);
+        judgements.filter(|(_, judgement)| **judgement == Judgement::Worse).count()
+    }
+
+    /// How many figures rose that would fail if a rule did not accept them.
+    pub fn allowed(&self) -> usize {
+        let judgements = self.rows.iter().flat_map(Row::judgements);
+        judgements.filter(|(_, judgement)| matches!(judgement, Judgement::Allowed(_))).count()
     }
 
     /// How many trigger cells fell.
@@ -143,65 +230,37 @@ impl<'s> Diff<'s> {
     }
 }
 
-/// Only rows that the table shows; keys sorted.
-impl Serialize for Diff<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let verdict = self.verdict();
-        let rows: Vec<&Row<'_>> = self.rows.iter().filter(|row| row.is_shown()).collect();
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("compared_kernels", &self.compared())?;
-        map.serialize_entry("exit_code", &verdict.exit_code())?;
-        map.serialize_entry("improved_metrics", &self.improved())?;
-        map.serialize_entry("notes", &self.notes)?;
-        map.serialize_entry("problems", &self.problems)?;
-        map.serialize_entry("rows", &rows)?;
-        map.serialize_entry("schema", &SCHEMA)?;
-        map.serialize_entry("tool", TOOL)?;
-        map.serialize_entry("total_kernels", &self.rows.len())?;
-        map.serialize_entry("verdict", verdict.line())?;
-        map.serialize_entry("warnings", &self.warnings)?;
-        map.serialize_entry("worsened_metrics", &self.worsened())?;
-        map.end()
-    }
-}
-
-impl Serialize for Row<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let deltas: BTreeMap<&str, i128> =
-            self.deltas().iter().map(|(metric, delta)| (metric.name(), *delta)).collect();
-        let (side, blocked) = match &self.outcome {
-            Outcome::Compared(_) => (None, &[][..]),
-            Outcome::Blocked(reasons) => (None, reasons.as_slice()),
-            Outcome::OnlyBefore => (Some(ONLY_IN_BEFORE), &[][..]),
-            Outcome::OnlyAfter => (Some(ONLY_IN_AFTER), &[][..]),
-        };
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("after", &self.after)?;
-        map.serialize_entry("before", &self.before)?;
-        map.serialize_entry("blocked", blocked)?;
-        map.serialize_entry("deltas", &deltas)?;
-        map.serialize_entry("kernel", &self.key)?;
-        map.serialize_entry("side", &side)?;
-        map.end()
-    }
-}
-
 /// How a row of one side is shown.
 pub const ONLY_IN_BEFORE: &str = "ONLY IN BEFORE";
 /// How a row of one side is shown.
 pub const ONLY_IN_AFTER: &str = "ONLY IN AFTER";
 
-fn compare<'s>(pair: &Pair, before: &'s Snapshot, after: &'s Snapshot, policy: &Policy) -> Row<'s> {
-    let left = pair.before.as_ref().and_then(|key| before.kernels.get(key));
-    let right = pair.after.as_ref().and_then(|key| after.kernels.get(key));
-    let (mut one_sided, mut judgements) = (Vec::new(), Vec::new());
+fn compare<'s>(
+    pair: &Pair<'s>,
+    before: &'s Snapshot,
+    after: &'s Snapshot,
+    policy: &Policy,
+    settings: occupancy::Settings,
+) -> Row<'s> {
+    let left = pair.before.and_then(|key| before.kernels.get(key));
+    let right = pair.after.and_then(|key| after.kernels.get(key));
+    let (mut one_sided, mut judgements, mut waves) = (Vec::new(), Vec::new(), None);
     let outcome = match (left, right) {
         (Some(a), Some(b)) => {
-            let blockers = blockers(a, b);
+            let mut blockers = blockers(a, b, policy);
+            if policy.fail_on.occupancy() && blockers.is_empty() {
+                match judged_waves([a, b], settings) {
+                    Ok([before, after]) => {
+                        let judgement = policy.judge_occupancy(pair.names(), before, after);
+                        waves = (judgement != Judgement::Same).then_some((before, after, judgement));
+                    }
+                    Err(unknown) => blockers = unknown,
+                }
+            }
             if blockers.is_empty() {
-                one_sided =
-                    Metric::all().filter(|&m| m.is_trigger() && is_one_sided(&a.cells[m], &b.cells[m])).collect();
-                judgements = judge(pair.key(), a, b, policy);
+                let can_fail = |m: Metric| m.is_trigger() || policy.fail_on.has(m);
+                one_sided = Metric::all().filter(|&m| can_fail(m) && is_one_sided(&a.cells[m], &b.cells[m])).collect();
+                judgements = judge(pair.names(), a, b, policy);
                 Outcome::Compared(deltas(a, b))
             } else {
                 Outcome::Blocked(blockers)
@@ -210,21 +269,47 @@ fn compare<'s>(pair: &Pair, before: &'s Snapshot, after: &'s Snapshot, policy: &
         (Some(_), None) => Outcome::OnlyBefore,
         _ => Outcome::OnlyAfter,
     };
-    Row { key: pair.key().to_owned(), before: left, after: right, outcome, one_sided, judgements }
+    Row {
+        key: pair.key(),
+        names: pair.names(),
+        before: left,
+        after: right,
+        outcome,
+        one_sided,
+        judgements,
+        waves,
+        settings,
+    }
 }
 
 /// What the policy makes of the figures that moved.
-fn judge(key: &str, a: &Record, b: &Record, policy: &Policy) -> Vec<(Metric, Judgement)> {
-    let judge = |m: Metric| Some(policy.judge(key, m, a.cells[m].value()?, b.cells[m].value()?));
+fn judge(kernel: Names<'_>, a: &Record, b: &Record, policy: &Policy) -> Vec<(Metric, Judgement)> {
+    let judge = |m: Metric| Some(policy.judge(kernel, m, a.cells[m].value()?, b.cells[m].value()?));
     Metric::all().filter_map(|m| Some((m, judge(m).filter(|judgement| *judgement != Judgement::Same)?))).collect()
 }
 
-/// Why two kernels cannot be compared.
-fn blockers(a: &Record, b: &Record) -> Vec<String> {
-    let mut reasons = Vec::new();
-    fn named(record: &Record) -> Option<&TargetId> {
-        record.isa_target().and(record.target.as_deref())
+/// The waves of both sides, or why they are not known.
+fn judged_waves(sides: [&Record; 2], settings: occupancy::Settings) -> Result<[u64; 2], Vec<String>> {
+    let [before, after] = sides.map(|record| Occupancy::of(record, settings).map(|o| u64::from(o.waves())));
+    match (before, after) {
+        (Ok(before), Ok(after)) => Ok([before, after]),
+        (before, after) => {
+            let unknown = |side: &str, waves: Result<u64, String>| {
+                Some(format!("{side}: occupancy is not known: {}", waves.err()?))
+            };
+            Err(unknown("before", before).into_iter().chain(unknown("after", after)).collect())
+        }
     }
+}
+
+/// The target, if its processor is known.
+fn named(record: &Record) -> Option<&TargetId> {
+    record.isa_target().and(record.target.as_deref())
+}
+
+/// Why two kernels cannot be compared.
+fn blockers(a: &Record, b: &Record, policy: &Policy) -> Vec<String> {
+    let mut reasons = Vec::new();
     match (named(a), named(b)) {
         (Some(before), Some(after)) if !before.same_as(after) => reasons.push(format!(
             "targets differ: before {}, after {}; registers and LDS are not comparable",
@@ -241,8 +326,12 @@ fn blockers(a: &Record, b: &Record) -> Vec<String> {
             reasons.push(format!("target is not identified on {side}"));
         }
     }
-    if !Metric::all().any(|m| m.is_trigger() && a.cells[m].value().is_some() && b.cells[m].value().is_some()) {
+    let is_known = |m: Metric| a.cells[m].value().is_some() && b.cells[m].value().is_some();
+    if !Metric::all().any(|m| m.is_trigger() && is_known(m)) {
         reasons.push("no trigger has a figure on both sides: nothing can be judged".into());
+    } else if !policy.fail_on.occupancy() && !policy.fail_on.metrics().any(is_known) {
+        reasons
+            .push(format!("nothing of fail-on ({}) has a figure on both sides: nothing can be judged", policy.fail_on));
     }
     for (side, record) in [("before", a), ("after", b)] {
         reasons.extend(record.unknowns().iter().map(|unknown| format!("{side}: {unknown}")));
@@ -284,39 +373,4 @@ fn one_side_hint(record: Option<&Record>) -> &'static str {
         }
         false => "the other side has no such kernel; --match pairs renamed ones",
     }
-}
-
-fn notes_of(row: &Row<'_>) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
-    for record in row.before.iter().chain(&row.after) {
-        for note in &record.notes {
-            let note = format!("{}: {note}", row.key);
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
-    }
-    let moved = |metric| row.deltas().iter().find(|(m, _)| *m == metric).map(|(_, delta)| *delta);
-    let numbered_is_known = [row.before, row.after]
-        .iter()
-        .all(|side| side.is_some_and(|r| r.cells[Metric::NumberedSgpr].value().is_some()));
-    if moved(Metric::Sgpr) == Some(2) && moved(Metric::NumberedSgpr).is_none() && numbered_is_known {
-        notes.push(format!("{}: sgpr +2 with numbered_sgpr unchanged: VCC became live, rarely meaningful", row.key));
-    }
-    notes
-}
-
-/// Names the columns that no side of some kernel records.
-fn not_recorded_note(rows: &[Row<'_>]) -> Option<String> {
-    let lacks = |record: Option<&Record>, m: Metric| record.is_some_and(|r| matches!(r.cells[m], Cell::NotRecorded(_)));
-    let columns: Vec<&str> = Metric::all()
-        .filter(|&m| rows.iter().any(|row| lacks(row.before, m) || lacks(row.after, m)))
-        .map(Metric::name)
-        .collect();
-    (!columns.is_empty()).then(|| not_recorded_text(&columns))
-}
-
-/// The note on columns that an input does not record.
-pub fn not_recorded_text(columns: &[&str]) -> String {
-    format!("n/a (not recorded): {}; what the input does not record is not judged", columns.join(", "))
 }

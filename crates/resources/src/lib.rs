@@ -4,11 +4,14 @@
 //! path and makes a [`Snapshot`]; `pairing` and `diff` compare two of them; `table` prints them in the frozen form that
 //! scripts rely on. How a program is decoded is not known here: see [`binary::InstructionCounter`].
 
+pub mod baseline;
 pub mod binary;
 pub mod cell;
 pub mod collect;
 pub mod diff;
+pub mod launch;
 pub mod metric;
+pub mod occupancy;
 pub mod pairing;
 pub mod policy;
 pub mod record;
@@ -25,7 +28,9 @@ use std::borrow::Cow;
 
 pub use cell::Cell;
 pub use diff::Diff;
+pub use launch::Launch;
 pub use metric::Metric;
+pub use occupancy::Occupancy;
 pub use policy::Policy;
 pub use record::Record;
 pub use report::Report;

@@ -29,27 +29,29 @@ struct Row {
     name: &'static str,
     /// An increase is a regression.
     trigger: bool,
+    /// What it counts, as part of a sentence.
+    meaning: &'static str,
 }
 
 const METRICS: [Row; COUNT] = {
-    const fn row(metric: Metric, name: &'static str, trigger: bool) -> Row {
-        Row { metric, name, trigger }
+    const fn row(metric: Metric, name: &'static str, trigger: bool, meaning: &'static str) -> Row {
+        Row { metric, name, trigger, meaning }
     }
     [
-        row(Metric::Vgpr, "vgpr", true),                       // the count that decides occupancy
-        row(Metric::ArchVgpr, "arch_vgpr", false),             // its arch part
-        row(Metric::Agpr, "agpr", false),                      // its accumulator part
-        row(Metric::Sgpr, "sgpr", true),                       // with VCC, XNACK, FLAT_SCRATCH
-        row(Metric::NumberedSgpr, "numbered_sgpr", false),     // without them
-        row(Metric::VgprSpill, "vgpr_spill", true),            // VGPRs that the allocator spilled
-        row(Metric::SgprSpill, "sgpr_spill", true),            // SGPRs that the allocator spilled
-        row(Metric::ScratchBytes, "scratch_bytes", true),      // private segment, per work-item
-        row(Metric::LdsStaticBytes, "lds_static_bytes", true), // static LDS, per work-group
-        row(Metric::LdsRead, "lds_read", false),               // instruction sites, as the four below
-        row(Metric::LdsWrite, "lds_write", false),
-        row(Metric::ScratchStore, "scratch_store", false),
-        row(Metric::ScratchLoad, "scratch_load", false),
-        row(Metric::MatrixOps, "matrix_ops", false),
+        row(Metric::Vgpr, "vgpr", true, "the VGPR count that decides occupancy"),
+        row(Metric::ArchVgpr, "arch_vgpr", false, "its architectural part"),
+        row(Metric::Agpr, "agpr", false, "its accumulator part"),
+        row(Metric::Sgpr, "sgpr", true, "SGPRs with VCC, XNACK and FLAT_SCRATCH"),
+        row(Metric::NumberedSgpr, "numbered_sgpr", false, "SGPRs without VCC, XNACK and FLAT_SCRATCH"),
+        row(Metric::VgprSpill, "vgpr_spill", true, "VGPRs that the allocator spilled"),
+        row(Metric::SgprSpill, "sgpr_spill", true, "SGPRs that the allocator spilled"),
+        row(Metric::ScratchBytes, "scratch_bytes", true, "bytes of scratch for each work-item"),
+        row(Metric::LdsStaticBytes, "lds_static_bytes", true, "bytes of static LDS for each work-group"),
+        row(Metric::LdsRead, "lds_read", false, "instruction sites that read LDS"),
+        row(Metric::LdsWrite, "lds_write", false, "instruction sites that write LDS"),
+        row(Metric::ScratchStore, "scratch_store", false, "instruction sites that store to scratch"),
+        row(Metric::ScratchLoad, "scratch_load", false, "instruction sites that load from scratch"),
+        row(Metric::MatrixOps, "matrix_ops", false, "matrix instruction sites"),
     ]
 };
 
@@ -62,6 +64,16 @@ impl Metric {
     /// The column's name in tables and JSON.
     pub fn name(self) -> &'static str {
         METRICS[self as usize].name
+    }
+
+    /// The column of that name.
+    pub fn named(name: &str) -> Option<Metric> {
+        METRICS.iter().find(|row| row.name == name).map(|row| row.metric)
+    }
+
+    /// What it counts, as part of a sentence.
+    pub fn meaning(self) -> &'static str {
+        METRICS[self as usize].meaning
     }
 
     /// Whether an increase is a regression.

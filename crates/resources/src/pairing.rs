@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use regex::Regex;
 
+use crate::policy::Names;
 use crate::snapshot::Snapshot;
 use crate::triton::Identity;
 
@@ -33,18 +34,38 @@ impl Rewrite {
 }
 
 /// One row to be: a kernel of each side, or of one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair<'s> {
     /// Key before; none when the kernel is new.
-    pub before: Option<String>,
+    pub before: Option<&'s str>,
     /// Key after; none when the kernel is gone.
-    pub after: Option<String>,
+    pub after: Option<&'s str>,
 }
 
-impl Pair {
+impl<'s> Pair<'s> {
     /// The key that the row goes by.
-    pub fn key(&self) -> &str {
-        self.before.as_deref().or(self.after.as_deref()).unwrap_or_default()
+    pub fn key(&self) -> &'s str {
+        self.before.or(self.after).unwrap_or_default()
+    }
+
+    /// Its keys on both sides.
+    pub fn names(&self) -> Names<'s> {
+        Names { before: self.before, after: self.after }
+    }
+}
+
+/// What a reader should know of the pairing.
+#[derive(Clone, Debug)]
+pub struct Note<'s> {
+    keys: Vec<&'s str>,
+    /// The sentence.
+    pub text: String,
+}
+
+impl Note<'_> {
+    /// Whether it is about one of these keys; one that is about no kernel is for everybody.
+    pub fn is_about(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
+        self.keys.is_empty() || self.keys.iter().any(|key| is_wanted(key))
     }
 }
 
@@ -55,11 +76,11 @@ pub fn bare_name(key: &str) -> &str {
 }
 
 /// Pairs all kernels. The notes tell of every pair whose keys differ, and of names that stay ambiguous.
-pub fn pair(before: &Snapshot, after: &Snapshot, rewrites: &[Rewrite]) -> (Vec<Pair>, Vec<String>) {
+pub fn pair<'s>(before: &'s Snapshot, after: &'s Snapshot, rewrites: &[Rewrite]) -> (Vec<Pair<'s>>, Vec<Note<'s>>) {
     let mut state = Pairing { before, after, pairs: Vec::new(), notes: Vec::new() };
     for rewrite in rewrites.iter().filter(|r| !r.fits(before, after)) {
         let like = before.kernels.keys().next().map(|key| format!("; keys look like `{key}`")).unwrap_or_default();
-        state.notes.push(format!("--match `{}` fits no key{like}", rewrite.regex));
+        state.note(vec![], format!("--match `{}` fits no key{like}", rewrite.regex));
     }
     let mut left: Vec<&str> = before.kernels.keys().map(String::as_str).collect();
     let mut right: Vec<&str> = after.kernels.keys().map(String::as_str).collect();
@@ -80,9 +101,9 @@ pub fn pair(before: &Snapshot, after: &Snapshot, rewrites: &[Rewrite]) -> (Vec<P
     let name = |_: &Snapshot, key: &str| Some(bare_name(key).to_owned());
     state.round(&mut left, &mut right, name, Some("the kernel name is unique on both sides"));
     state.report_ambiguous(&left, &right, rewrites);
-    state.pairs.extend(left.iter().map(|key| Pair { before: Some((*key).into()), after: None }));
-    state.pairs.extend(right.iter().map(|key| Pair { before: None, after: Some((*key).into()) }));
-    state.pairs.sort_by(|a, b| a.key().cmp(b.key()));
+    state.pairs.extend(left.iter().map(|key| Pair { before: Some(*key), after: None }));
+    state.pairs.extend(right.iter().map(|key| Pair { before: None, after: Some(*key) }));
+    state.pairs.sort_by_key(Pair::key);
     (state.pairs, state.notes)
 }
 
@@ -93,11 +114,15 @@ fn rewritten(key: &str, rewrites: &[Rewrite]) -> String {
 struct Pairing<'s> {
     before: &'s Snapshot,
     after: &'s Snapshot,
-    pairs: Vec<Pair>,
-    notes: Vec<String>,
+    pairs: Vec<Pair<'s>>,
+    notes: Vec<Note<'s>>,
 }
 
 impl<'s> Pairing<'s> {
+    fn note(&mut self, keys: Vec<&'s str>, text: String) {
+        self.notes.push(Note { keys, text });
+    }
+
     /// Pairs what `identify` names once on each side; `why` is the note's reason, none for equal keys.
     fn round(
         &mut self,
@@ -123,9 +148,9 @@ impl<'s> Pairing<'s> {
         for (identity, mine) in index(self.before, left) {
             let (&[a], Some(&[b])) = (mine.as_slice(), others.get(&identity).map(Vec::as_slice)) else { continue };
             if let Some(why) = why {
-                self.notes.push(format!("paired `{a}` with `{b}`: {why}"));
+                self.note(vec![a, b], format!("paired `{a}` with `{b}`: {why}"));
             }
-            self.pairs.push(Pair { before: Some(a.into()), after: Some(b.into()) });
+            self.pairs.push(Pair { before: Some(a), after: Some(b) });
             paired.insert((true, a));
             paired.insert((false, b));
         }
@@ -134,11 +159,11 @@ impl<'s> Pairing<'s> {
     }
 
     /// A name that is left on both sides, and more than once on one, cannot be paired: say so.
-    fn report_ambiguous(&mut self, left: &[&str], right: &[&str], rewrites: &[Rewrite]) {
-        let count = |keys: &[&str]| {
-            let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    fn report_ambiguous(&mut self, left: &[&'s str], right: &[&'s str], rewrites: &[Rewrite]) {
+        let count = |keys: &[&'s str]| {
+            let mut names: BTreeMap<String, Vec<&'s str>> = BTreeMap::new();
             for key in keys {
-                names.entry(rewritten(bare_name(key), rewrites)).or_default().push(format!("`{key}`"));
+                names.entry(rewritten(bare_name(key), rewrites)).or_default().push(key);
             }
             names
         };
@@ -149,8 +174,10 @@ impl<'s> Pairing<'s> {
                 [] => "--match can tell them apart",
                 _ => "patterns of --match that keep them apart would help",
             };
-            let (before, after) = (before.join(", "), after.join(", "));
-            self.notes.push(format!("could not pair `{name}`: before {before}; after {after}; {way_out}"));
+            let quoted = |keys: &[&str]| keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+            let text =
+                format!("could not pair `{name}`: before {}; after {}; {way_out}", quoted(&before), quoted(&after));
+            self.note(before.into_iter().chain(after).collect(), text);
         }
     }
 }
@@ -169,17 +196,16 @@ mod tests {
             problems: vec![],
             source: "".into(),
             identity: identity.map(|stores| Identity { stores: stores.into(), ..Identity::default() }),
+            launch: None,
         };
         Snapshot { kernels: keys.iter().map(|(k, i)| ((*k).to_owned(), record(*i))).collect(), ..Snapshot::default() }
     }
 
     fn shown(before: &[(&str, Option<&str>)], after: &[(&str, Option<&str>)], rewrites: &[&str]) -> Vec<String> {
         let rewrites: Vec<_> = rewrites.iter().map(|r| Rewrite::parse(r).expect(r)).collect();
-        let (pairs, _) = pair(&snapshot(before), &snapshot(after), &rewrites);
-        pairs
-            .iter()
-            .map(|p| format!("{} {}", p.before.as_deref().unwrap_or("-"), p.after.as_deref().unwrap_or("-")))
-            .collect()
+        let (before, after) = (snapshot(before), snapshot(after));
+        let (pairs, _) = pair(&before, &after, &rewrites);
+        pairs.iter().map(|p| format!("{} {}", p.before.unwrap_or("-"), p.after.unwrap_or("-"))).collect()
     }
 
     #[test]
@@ -197,8 +223,9 @@ mod tests {
         let before = [("a::k", None), ("b::k", None)];
         let after = [("c::k", None), ("d::k", None)];
         assert_eq!(shown(&before, &after, &[]), ["a::k -", "b::k -", "- c::k", "- d::k"]);
-        let (_, notes) = pair(&snapshot(&before), &snapshot(&after), &[]);
-        assert!(notes[0].contains("could not pair `k`"), "{notes:?}");
+        let (before, after) = (snapshot(&before), snapshot(&after));
+        let (_, notes) = pair(&before, &after, &[]);
+        assert!(notes[0].text.contains("could not pair `k`"), "{notes:?}");
     }
 
     #[test]

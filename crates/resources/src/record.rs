@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::cell::{Cell, Cells};
+use crate::launch::Launch;
 use crate::metric::Metric;
+use crate::occupancy;
 use crate::triton::Identity;
 
 /// One kernel's line of the table and what goes with it.
@@ -26,6 +28,8 @@ pub struct Record {
     pub source: Arc<str>,
     /// What identifies a specialisation beyond its name.
     pub identity: Option<Identity>,
+    /// What a launch is bound to; none in a snapshot that was written without it.
+    pub launch: Option<Launch>,
 }
 
 impl Record {
@@ -72,13 +76,7 @@ impl Record {
         if let Some(bad) = bad {
             return Err(bad);
         }
-        if let Some((metric, _)) = cells.iter().find(|(m, c)| m.is_trigger() && matches!(c, Cell::NotApplicable(_))) {
-            let name = metric.name();
-            return Err(format!(
-                "`metrics.{name}`: n/a without the reason \"not recorded\": {name} exists on every target"
-            ));
-        }
-        Ok(Record {
+        let record = Record {
             target: match object.get("arch") {
                 None | Some(Value::Null) => None,
                 Some(arch) => Some(Arc::new(arch_from_json(arch)?)),
@@ -87,21 +85,64 @@ impl Record {
             notes: strings(object.get("notes"), "notes")?,
             problems: strings(object.get("problems"), "problems")?,
             source: object.get("source").and_then(Value::as_str).unwrap_or_default().into(),
-            identity: object.get("identity").and_then(|identity| Identity::deserialize(identity).ok()),
-        })
+            identity: object.get("identity").and_then(identity),
+            launch: match object.get("launch") {
+                None | Some(Value::Null) => None,
+                Some(launch) => Some(Launch::from_json(launch)?),
+            },
+        };
+        record.check_triggers()?;
+        Ok(record)
+    }
+
+    /// A trigger exists on every target: it may be not recorded, but not absent.
+    pub(crate) fn check_triggers(&self) -> Result<(), String> {
+        let absent = |(m, cell): &(Metric, &Cell)| m.is_trigger() && matches!(cell, Cell::NotApplicable(_));
+        let Some((metric, _)) = self.cells.iter().find(absent) else { return Ok(()) };
+        let name = metric.name();
+        Err(format!("`metrics.{name}`: n/a without the reason \"not recorded\": {name} exists on every target"))
     }
 }
 
 /// As a snapshot records it, keys sorted.
 impl Serialize for Record {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.write(serializer, None)
+    }
+}
+
+/// A record with its occupancy as a further member.
+pub struct WithOccupancy<'r> {
+    record: &'r Record,
+    occupancy: Cell,
+}
+
+impl Serialize for WithOccupancy<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.record.write(serializer, Some(&self.occupancy))
+    }
+}
+
+impl Record {
+    /// The record as JSON has it under `--wide`.
+    pub fn with_occupancy(&self, settings: occupancy::Settings) -> WithOccupancy<'_> {
+        WithOccupancy { record: self, occupancy: occupancy::cell(self, settings) }
+    }
+
+    fn write<S: Serializer>(&self, serializer: S, occupancy: Option<&Cell>) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("arch", &self.target.as_deref().map(Arch))?;
         if let Some(identity) = &self.identity {
             map.serialize_entry("identity", identity)?;
         }
+        if let Some(launch) = &self.launch {
+            map.serialize_entry("launch", launch)?;
+        }
         map.serialize_entry("metrics", &self.cells)?;
         map.serialize_entry("notes", &self.notes)?;
+        if let Some(occupancy) = occupancy {
+            map.serialize_entry(occupancy::COLUMN, occupancy)?;
+        }
         map.serialize_entry("problems", &self.problems)?;
         map.serialize_entry("source", &*self.source)?;
         map.end()
@@ -150,24 +191,39 @@ fn arch_from_json(value: &Value) -> Result<TargetId, String> {
         Some(_) => Err(format!("`arch.{name}` must be a string")),
     };
     let processor = text("processor")?;
-    let features = strings(object.get("features"), "arch.features")?.into_iter().collect();
-    let spelled = text("target_id")?.or_else(|| processor.clone()).unwrap_or_default();
+    target(processor, strings(object.get("features"), "arch.features")?, text("target_id")?)
+}
+
+/// A snapshot's target out of its members; the error says where they contradict each other.
+pub(crate) fn target(
+    processor: Option<String>,
+    features: Vec<String>,
+    target_id: Option<String>,
+) -> Result<TargetId, String> {
+    let spelled = target_id.or_else(|| processor.clone()).unwrap_or_default();
     if let Some(named) =
         TargetId::parse(&spelled).ok().and_then(|t| t.processor).filter(|p| Some(p) != processor.as_ref())
     {
         let processor = processor.as_deref().unwrap_or("null");
         return Err(format!("`arch.processor` is {processor} and `arch.target_id` names {named}"));
     }
-    Ok(TargetId { processor, features, text: spelled })
+    Ok(TargetId { processor, features: features.into_iter().collect(), text: spelled })
+}
+
+/// What identifies a specialisation; one of another form is none.
+pub(crate) fn identity(value: &Value) -> Option<Identity> {
+    Identity::deserialize(value).ok()
 }
 
 /// A note on kernels that allocate stack at run time.
 pub const DYNAMIC_STACK_NOTE: &str = "dynamic stack in use: scratch_bytes is only its static part";
 
+/// A note on kernels whose LDS is asked for at launch.
+pub const DYNAMIC_LDS_NOTE: &str = "dynamic LDS in use: lds_static_bytes is 0 whatever the launch asks for";
+
 /// A note that a reader needs whenever static LDS is 0 and the body uses LDS all the same.
 pub fn dynamic_lds_note(cells: &Cells, has_lds_traffic: bool) -> Option<String> {
-    (has_lds_traffic && cells[Metric::LdsStaticBytes] == Cell::Value(0))
-        .then(|| "dynamic LDS in use: lds_static_bytes is 0 whatever the launch asks for".into())
+    (has_lds_traffic && cells[Metric::LdsStaticBytes] == Cell::Value(0)).then(|| DYNAMIC_LDS_NOTE.into())
 }
 
 #[cfg(test)]

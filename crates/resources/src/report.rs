@@ -1,13 +1,32 @@
 //! What a command says of the kernels that it looked at, as one value. Every format is a rendering of it, so that no two
 //! can disagree; the table that scripts rely on ([`crate::table`]) and the JSON forms are older and stay beside it.
 
+pub mod counts;
+mod csv;
+pub mod format;
+mod github;
+mod junit;
+pub mod list;
+mod markdown;
+pub mod order;
+mod sarif;
+mod words;
+
+use crate::baseline::{Accept, Check, Kind};
 use crate::cell::Cell;
 use crate::diff::{self, Diff, Outcome};
 use crate::metric::Metric;
+use crate::occupancy::{self, Settings};
 use crate::policy::Judgement;
 use crate::record::Record;
 use crate::snapshot::Snapshot;
+use crate::table;
 use crate::verdict::Verdict;
+
+pub use counts::{Counts, Total};
+pub use format::Format;
+pub use github::annotations;
+pub use order::Sort;
 
 /// One run's findings.
 #[derive(Clone, Debug)]
@@ -20,6 +39,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// What makes the answer untrustworthy, each with its place; those of kernels included.
     pub problems: Vec<String>,
+    /// Those of `problems` that belong to no kernel.
+    pub input_problems: Vec<String>,
     /// What changes no verdict.
     pub warnings: Vec<String>,
     /// The conclusion.
@@ -39,6 +60,9 @@ pub struct Kernel {
     pub status: Status,
     /// A figure for each metric, in table order; none for a kernel that has no sides to show.
     pub figures: Vec<Figure>,
+    /// Waves per execution unit before and after; `n/a` with the reason where they are not known. `summarize` has only an
+    /// after.
+    pub occupancy: [Option<Cell>; 2],
     /// What is wrong with it.
     pub problems: Vec<String>,
 }
@@ -87,17 +111,19 @@ impl Figure {
 
 impl Report {
     /// Of one snapshot.
-    pub fn of_snapshot(snapshot: &Snapshot) -> Report {
+    pub fn of_snapshot(snapshot: &Snapshot, settings: Settings) -> Report {
         let kernels = snapshot.kernels.iter().map(|(key, record)| Kernel {
             problems: problems(record),
             status: if record.is_trustworthy() { Status::Listed } else { Status::NotTrustworthy },
+            occupancy: [None, Some(occupancy::cell(record, settings))],
             ..kernel(key, None, Some(record), |_| Judgement::Same)
         });
         Report {
             command: "summarize",
             kernels: kernels.collect(),
-            notes: Vec::new(),
+            notes: table::notes(snapshot),
             problems: snapshot.all_problems(),
+            input_problems: snapshot.problems.clone(),
             warnings: snapshot.warnings.clone(),
             verdict: snapshot.verdict(),
         }
@@ -110,8 +136,35 @@ impl Report {
             kernels: diff.rows.iter().map(of_row).collect(),
             notes: diff.notes.clone(),
             problems: diff.problems.clone(),
+            input_problems: diff.of_no_kernel.clone(),
             warnings: diff.warnings.clone(),
             verdict: diff.verdict(),
+        }
+    }
+
+    /// Of a comparison with a baseline.
+    pub fn of_check(check: &Check<'_>) -> Report {
+        Report {
+            command: "baseline check",
+            kernels: check.diff.rows.iter().map(|row| of_checked(row, check.accept)).collect(),
+            notes: check.notes.clone(),
+            problems: check.messages(),
+            input_problems: check.diff.of_no_kernel.clone(),
+            warnings: check.diff.warnings.clone(),
+            verdict: check.verdict(),
+        }
+    }
+
+    /// Of a run whose inputs gave nothing to report on.
+    pub fn of_failure(command: &'static str, problems: Vec<String>) -> Report {
+        Report {
+            command,
+            kernels: Vec::new(),
+            notes: Vec::new(),
+            input_problems: problems.clone(),
+            problems,
+            warnings: Vec::new(),
+            verdict: Verdict::NotTrustworthy,
         }
     }
 
@@ -121,23 +174,45 @@ impl Report {
     }
 }
 
+/// As in a comparison, but that a baseline which is behind is what is wrong, unless that is accepted.
+fn of_checked(row: &diff::Row<'_>, accept: Accept) -> Kernel {
+    let kernel = of_row(row);
+    let kind = Kind::of(row);
+    let (status, why) = match kind {
+        Kind::New => (Status::New, "NEW: the baseline does not have it".to_owned()),
+        Kind::Gone => (Status::Gone, "GONE: only the baseline has it".to_owned()),
+        Kind::Improved if kernel.status != Status::NotTrustworthy => {
+            let figures = kernel.summary();
+            (Status::Improved, format!("IMPROVED: {figures}: stale baseline: pin the better figures"))
+        }
+        _ => return kernel,
+    };
+    Kernel { status, problems: if accept.has(kind) { Vec::new() } else { vec![why] }, ..kernel }
+}
+
 fn of_row(row: &diff::Row<'_>) -> Kernel {
-    let shown = kernel(&row.key, row.before, row.after, |metric| row.judgement(metric));
-    let any = |wanted: fn(&Judgement) -> bool| shown.figures.iter().any(|figure| wanted(&figure.judgement));
+    let shown = kernel(row.key, row.before, row.after, |metric| row.judgement(metric));
+    // A kernel says which side of it is wrong, and not its own name once more.
+    let of_key = format!("{}: ", row.key);
+    let own = |problem: String| problem.strip_prefix(&of_key).map(str::to_owned).unwrap_or(problem);
+    let mut problems: Vec<String> = diff::problems_of(row).into_iter().map(own).collect();
+    for (side, record) in [("before", row.before), ("after", row.after)] {
+        let recorded = record.into_iter().flat_map(|record| &record.problems);
+        problems.extend(recorded.map(|problem| format!("{side}: {problem}")));
+    }
+    let any = |wanted: fn(&Judgement) -> bool| row.judgements().any(|(_, judgement)| wanted(judgement));
     let status = match &row.outcome {
         Outcome::OnlyBefore => Status::Gone,
         Outcome::OnlyAfter => Status::New,
         Outcome::Blocked(_) => Status::NotTrustworthy,
-        Outcome::Compared(_) if !row.one_sided.is_empty() => Status::NotTrustworthy,
+        Outcome::Compared(_) if !problems.is_empty() => Status::NotTrustworthy,
         Outcome::Compared(_) if any(|j| *j == Judgement::Worse) => Status::Worse,
         Outcome::Compared(_) if any(|j| matches!(j, Judgement::Allowed(_))) => Status::Changed,
         Outcome::Compared(_) if any(|j| *j == Judgement::Better) => Status::Improved,
-        Outcome::Compared(deltas) if deltas.is_empty() => Status::Unchanged,
+        Outcome::Compared(_) if !row.is_shown() => Status::Unchanged,
         Outcome::Compared(_) => Status::Changed,
     };
-    let mut problems = diff::problems_of(row);
-    problems.extend(row.before.iter().chain(&row.after).flat_map(|record| record.problems.iter().cloned()));
-    Kernel { status, problems, ..shown }
+    Kernel { status, problems, occupancy: row.occupancy(), ..shown }
 }
 
 /// Problems and what is not known.
@@ -165,6 +240,7 @@ fn kernel(
         target: shown.and_then(|record| record.target.as_ref()).map(|target| target.text.clone()),
         status: Status::Listed,
         figures: Metric::all().map(figure).collect(),
+        occupancy: [None, None],
         problems: Vec::new(),
     }
 }

@@ -1,5 +1,7 @@
 //! All kernels of one input, and its JSON form (`"schema": 2`), which is also that of the original script.
 
+mod plain;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -8,6 +10,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::occupancy;
 use crate::record::{self, Record};
 use crate::strict_json::Strict;
 use crate::verdict::Verdict;
@@ -58,6 +61,14 @@ impl Snapshot {
 
     /// Reads the JSON form. The error has the place in front (`12:3: …`) where one is known.
     pub fn from_json(text: &[u8]) -> Result<Snapshot, String> {
+        match plain::read(text) {
+            Some((snapshot, trustworthy)) => Ok(snapshot.with_conclusion(trustworthy)),
+            None => Snapshot::from_any_json(text),
+        }
+    }
+
+    /// Reads every form that there is, and says what is wrong with the others.
+    fn from_any_json(text: &[u8]) -> Result<Snapshot, String> {
         let members: Members = serde_json::from_slice(text).map_err(|error| {
             let kind = if error.is_data() { "" } else { "not JSON: " };
             format!("{}:{}: {kind}{}", error.line(), error.column(), without_place(&error))
@@ -70,7 +81,7 @@ impl Snapshot {
         if let Some(tool) = members.tool.filter(|tool| tool != TOOL) {
             return Err(format!("`tool` is {tool}, expected \"{TOOL}\""));
         }
-        let mut snapshot = Snapshot {
+        let snapshot = Snapshot {
             kernels: match members.kernels {
                 Some(kernels) => kernels.0,
                 None if members.rows.is_some() => return Err(A_REPORT.into()),
@@ -79,26 +90,58 @@ impl Snapshot {
             problems: record::strings(members.problems.as_ref(), "problems")?,
             warnings: record::strings(members.warnings.as_ref(), "warnings")?,
         };
-        // The original script records only the conclusion where a file could not be read.
-        let says_untrustworthy = members.trustworthy.is_some_and(|v| v != Value::Bool(true));
-        if says_untrustworthy && !snapshot.kernels.is_empty() && snapshot.verdict() == Verdict::Ok {
-            snapshot.problems.push("was not trustworthy when it was written".into());
+        Ok(snapshot.with_conclusion(members.trustworthy.is_none_or(|v| v == Value::Bool(true))))
+    }
+
+    /// The original script records only the conclusion where a file could not be read.
+    fn with_conclusion(mut self, trustworthy: bool) -> Snapshot {
+        if !trustworthy && !self.kernels.is_empty() && self.verdict() == Verdict::Ok {
+            self.problems.push("was not trustworthy when it was written".into());
         }
-        Ok(snapshot)
+        self
     }
 }
 
 /// Written kernel by kernel, keys sorted: a library's snapshot is too large to be built as a tree first.
 impl Serialize for Snapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.write(serializer, &self.kernels)
+    }
+}
+
+impl Snapshot {
+    fn write<S: Serializer>(&self, serializer: S, kernels: &impl Serialize) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("kernels", &self.kernels)?;
+        map.serialize_entry("kernels", kernels)?;
         map.serialize_entry("problems", &self.problems)?;
         map.serialize_entry("schema", &SCHEMA)?;
         map.serialize_entry("tool", TOOL)?;
         map.serialize_entry("trustworthy", &(self.verdict() == Verdict::Ok))?;
         map.serialize_entry("warnings", &self.warnings)?;
         map.end()
+    }
+}
+
+/// A snapshot whose kernels have a further member, `occupancy`. A reader of snapshots passes over it.
+pub struct WithOccupancy<'s> {
+    /// The kernels.
+    pub snapshot: &'s Snapshot,
+    /// What is known of launches.
+    pub settings: occupancy::Settings,
+}
+
+impl Serialize for WithOccupancy<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.snapshot.write(serializer, &KernelsWithOccupancy(self))
+    }
+}
+
+struct KernelsWithOccupancy<'s>(&'s WithOccupancy<'s>);
+
+impl Serialize for KernelsWithOccupancy<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let WithOccupancy { snapshot, settings } = *self.0;
+        serializer.collect_map(snapshot.kernels.iter().map(|(key, record)| (key, record.with_occupancy(settings))))
     }
 }
 

@@ -7,9 +7,9 @@ mod whole;
 
 use std::collections::HashMap;
 
-use llvm::{Target, Toolchain};
+use llvm::{Diagnostic, Target, Toolchain};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Message, Result};
 use crate::source::Source;
 
 /// The word that pads: `s_nop 0` on every processor.
@@ -56,8 +56,21 @@ pub struct Section {
     pub lines: Vec<LineCode>,
     /// Labels and their offsets, in the order of the text.
     pub labels: Vec<(String, u32)>,
-    /// The first line with a symbol that has its value only when linked.
-    pub linked_line: Option<u32>,
+    /// Lines with a symbol that has its value only when linked, and the symbol.
+    pub links: Vec<(u32, String)>,
+    /// Where symbols are put in when linked.
+    pub relocations: Vec<Relocation>,
+}
+
+/// A field of the code that has its value only when linked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// Of the field, in the section.
+    pub offset: u32,
+    /// `R_AMDGPU_*`
+    pub kind: u32,
+    /// A name and what is added, or a section and an offset.
+    pub leads_to: String,
 }
 
 /// What a line gave.
@@ -95,6 +108,16 @@ pub fn assemble(toolchain: &Toolchain, target: &Target, source: &Source<'_>, pin
         return Ok(assembled);
     }
     whole::assemble(toolchain, target, source, pins)
+}
+
+/// A diagnostic as a message. What LLVM does not get through has no line.
+pub(crate) fn message_of(diagnostic: &Diagnostic, text: &str) -> Message {
+    let message = Message::at(diagnostic.line, diagnostic.message.as_str());
+    let repeats = [".rept", ".irp", ".macro", ".fill", ".space", ".skip", ".zero", ".org"];
+    match repeats.iter().find(|name| diagnostic.line == 0 && text.contains(**name)) {
+        Some(name) => message.help(format!("does the text repeat too much, with a `{name}`?")),
+        None => message,
+    }
 }
 
 /// A misspelt hint would be a comment, and the bits that it keeps lost.

@@ -8,8 +8,12 @@ use object::read::elf::ElfFile;
 use object::{LittleEndian, Object as _, ObjectSection};
 
 use crate::assemble::{self, Pins};
+use crate::code::Code;
 use crate::error::{Error, ErrorKind, Message, Result};
 use crate::hint;
+use crate::object::{CodeSection, Object};
+use crate::part::{Highest, Part, VGPR_BANK};
+use crate::registers::{Counts, File};
 use crate::source::Source;
 
 /// The linked code object that `source` describes, for its own target. `llvm` is the user's choice of an LLVM.
@@ -39,13 +43,75 @@ pub fn code_object(toolchain: &Toolchain, llvm: Option<&Path>, source: &Source<'
     Ok(llvm::link(llvm, &object)?)
 }
 
+/// Whether the kernels of `code_object`, which was made of `source`, were given the registers that their code names, but
+/// for those that the text says its reference named; gives what could not be checked.
+///
+/// # Errors
+/// Each file of registers of a kernel that is too small, with the line of the highest one.
+pub fn check(toolchain: &Toolchain, code_object: &[u8], source: &Source<'_>) -> Result<Vec<Message>> {
+    let object = Object::parse(code_object)?;
+    let (mut beyond, mut notes, mut functions) = (Vec::new(), Vec::new(), Vec::new());
+    for section in &object.sections {
+        let code = Code::decode(toolchain, &object, section)?;
+        for span in &section.spans {
+            let part = Part::new(&code, span);
+            let name = &span.name;
+            let Some(kernel) = object.kernel(span) else {
+                functions.extend(Some(format!("`{name}`")).filter(|_| !name.is_empty()));
+                continue;
+            };
+            let (Ok(placed), Some(family)) = (&kernel.descriptor, object.family()) else {
+                notes.push(Message::new(format!("the registers of `{name}` are not checked: no descriptor is known")));
+                continue;
+            };
+            let lds = u64::from(placed.descriptor.group_segment_fixed_size());
+            if let Some(recorded) = kernel.metadata.group_segment_fixed_size.value().filter(|bytes| *bytes != lds) {
+                let message = format!(
+                    "the descriptor gives `{name}` {lds} bytes of LDS, its metadata .group_segment_fixed_size is {recorded}"
+                );
+                notes.push(Message::new(message).help("say the same in both: runtimes read either"));
+            }
+            if part.is_banked() {
+                let message = format!("the VGPRs of `{name}` are not checked: {VGPR_BANK} changes what they mean");
+                notes.push(Message::new(message));
+            }
+            let mut known = Counts::default();
+            let of_reference = source.known_registers.iter().filter(|(kernel, ..)| kernel == name);
+            of_reference.for_each(|(_, file, count)| known.raise_file(*file, *count));
+            let found = part.beyond(&placed.descriptor, family, known);
+            beyond.extend(found.into_iter().map(|found| (section, name, found)));
+        }
+    }
+    if !functions.is_empty() {
+        let message =
+            format!("the registers of {} are not checked: which kernels call them is not known", functions.join(", "));
+        notes.push(Message::new(message));
+    }
+    if beyond.is_empty() {
+        return Ok(notes);
+    }
+    let assembled = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
+    let describe = |(section, name, found): &(&CodeSection, &String, Highest)| {
+        let own = assembled.sections.iter().find(|own| own.name == section.name);
+        let line = own.map_or(0, |own| own.line_at(found.offset));
+        let directive = match found.file {
+            File::Vgpr => ".amdhsa_next_free_vgpr (with AGPRs .amdhsa_accum_offset too)",
+            File::Agpr => ".amdhsa_next_free_vgpr",
+            File::Sgpr => ".amdhsa_next_free_sgpr",
+        };
+        let help = format!("raise {directive} and the metadata's count, or use a lower register");
+        Message::at(line, found.describe(name)).help(help)
+    };
+    let messages: Vec<Message> = beyond.iter().map(describe).collect();
+    Err(Error { kind: ErrorKind::Input, messages })
+}
+
 /// What LLVM makes of `source`, not linked; hints are not looked at.
 pub(crate) fn relocatable(toolchain: &Toolchain, target: &Target, source: &Source<'_>) -> Result<Vec<u8>> {
     let assembly = toolchain.assemble(target, source.text)?;
     let errors = assembly.diagnostics.into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
-    let messages: Vec<Message> = errors
-        .map(|diagnostic| Message { column: diagnostic.column, ..Message::at(diagnostic.line, diagnostic.message) })
-        .collect();
+    let messages: Vec<Message> =
+        errors.map(|found| Message { column: found.column, ..assemble::message_of(&found, source.text) }).collect();
     match assembly.object {
         Some(object) if messages.is_empty() => Ok(object),
         _ if messages.is_empty() => Err(Error::input("LLVM made no object of the text")),

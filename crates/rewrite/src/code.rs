@@ -106,6 +106,23 @@ impl<'a> Code<'a> {
         self.bytes[offset as usize..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
+    /// The label of a place at which an instruction starts, that is no symbol; it gets one if it has none.
+    pub(crate) fn name_place(&mut self, offset: u32) -> Option<String> {
+        let first = self.labels.partition_point(|label| label.offset < offset);
+        let mut here = self.labels[first..].iter().take_while(|label| label.offset == offset);
+        if let Some(label) = here.find(|label| !label.is_symbol) {
+            return Some(label.name.clone());
+        }
+        if !self.starts_missing([&offset]).is_empty() || offset as usize >= self.bytes.len() {
+            return None;
+        }
+        let is_taken = |name: &String| self.labels.iter().any(|label| label.name == *name);
+        let name = (self.labels.len()..).map(|number| format!(".L{number}")).find(|name| !is_taken(name))?;
+        let at = self.labels.partition_point(|label| label.offset <= offset);
+        self.labels.insert(at, Label { offset, name: name.clone(), is_symbol: false });
+        Some(name)
+    }
+
     /// The label at `offset`.
     pub fn label_at(&self, offset: u32) -> Option<&Label> {
         let at = self.labels.partition_point(|label| label.offset < offset);

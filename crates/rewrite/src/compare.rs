@@ -44,8 +44,8 @@ impl Side {
         }
     }
 
-    /// That of a text, for its own target or for `default`; linked, where symbols have their values only then. `llvm` is the
-    /// user's choice of an LLVM.
+    /// That of a text, for its own target or for `default`; linked, where symbols have their values only then and
+    /// `link` says so. `llvm` is the user's choice of an LLVM.
     ///
     /// # Errors
     /// As [`assemble::assemble`] and [`build::code_object`]; a text for no target.
@@ -54,11 +54,12 @@ impl Side {
         llvm: Option<&Path>,
         source: &Source<'_>,
         default: Option<&Target>,
+        link: bool,
     ) -> Result<Side> {
         let target = assemble::target_of(source)?.or_else(|| default.cloned());
         let target = target.ok_or_else(|| Error::input("neither side says for which target it is"))?;
         let assembled = assemble::assemble(toolchain, &target, source, &Pins::default())?;
-        if assembled.sections.iter().any(|section| section.linked_line.is_some()) {
+        if link && assembled.sections.iter().any(|section| !section.links.is_empty()) {
             let linked = build::code_object(toolchain, llvm, source)?;
             return Ok(Side::of_object(&Object::parse(&linked)?));
         }
@@ -140,9 +141,13 @@ fn instructions(old: &Code<'_>, new: &Code<'_>) -> Vec<Difference> {
             continue;
         }
         let (old_range, new_range) = (op.old_range(), op.new_range());
-        let first = before.get(old_range.start).map_or(old.bytes.len() as u32, |key| key.offset);
+        let start = |keys: &[kept::Key], at: usize, code: &Code<'_>| {
+            keys.get(at).map_or(code.bytes.len() as u32, |key| key.offset)
+        };
+        let first = start(&before, old_range.start, old);
+        let second = start(&after, new_range.start, new);
         let sides = told_apart([(old, &before[old_range]), (new, &after[new_range])]);
-        found.push(Difference { place: place(old, first), sides });
+        found.push(Difference { place: places([(old, first), (new, second)]), sides });
     }
     if found.is_empty() {
         // The same instructions in the same order: a branch goes elsewhere, or unused bits differ.
@@ -151,11 +156,20 @@ fn instructions(old: &Code<'_>, new: &Code<'_>) -> Vec<Difference> {
             let target = |code: &Code<'_>, offset| code.branch(offset, &text(code, offset)).map(|(_, to)| to.offset);
             let moved = target(old, one.offset) != target(new, other.offset);
             if texts[0] != texts[1] || moved {
-                found.push(Difference { place: place(old, one.offset), sides: texts.map(|text| vec![text]) });
+                found.push(Difference {
+                    place: places([(old, one.offset), (new, other.offset)]),
+                    sides: texts.map(|text| vec![text]),
+                });
             }
         }
     }
     found
+}
+
+/// Where that is on both sides, in few words when it is the same place.
+fn places(sides: [(&Code<'_>, u32); 2]) -> String {
+    let [one, other] = sides.map(|(code, offset)| place(code, offset));
+    if one == other { one } else { format!("{one} in the first, {other} in the second") }
 }
 
 /// `.text: axpy+0x1a4`

@@ -18,6 +18,8 @@ pub enum ErrorKind {
     Larger,
     /// The new content does not fit where it has to stay: a branch distance, a padded slot, a bit field (exit code 1).
     NoRoom,
+    /// In place, what code computes the address of would move away from it (exit code 2).
+    Moved,
     /// What was written is not what it should be; nothing of it may be used (exit code 2).
     CheckFailed,
     /// LLVM or a linker is not on this machine (exit code 3).

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::object::{CodeSection, Object};
 use crate::reach;
+use crate::resync;
 use codeobj::CodeObject;
 use codeobj::code_object::{ObjectKind, Section};
 use codeobj::descriptor::Family;
@@ -62,7 +63,9 @@ impl<'a> Code<'a> {
             entries.push(Entry { kernel: name.clone(), offset: body.address - section.address, preloads });
         }
         entries.sort_by_key(|entry| entry.offset);
-        let mut listing = decoder.decode(&target(object)?, code)?;
+        let target = target(object)?;
+        let mut listing = decoder.decode(&target, code)?;
+        trust_what_is_certain(decoder, &target, &mut listing, code)?;
         let functions = object.functions.iter().map(|function| function.code.address - section.address);
         let starts = entries.iter().map(|entry| entry.offset).chain(functions);
         resynchronise(&mut listing, code, starts.collect());
@@ -73,6 +76,7 @@ impl<'a> Code<'a> {
     pub fn of_section(decoder: &dyn Decoder, object: &'a Object<'a>, section: &CodeSection) -> Result<Code<'a>> {
         let bytes = object.code(section);
         let mut listing = decoder.decode(&object.target, bytes)?;
+        trust_what_is_certain(decoder, &object.target, &mut listing, bytes)?;
         resynchronise(&mut listing, bytes, section.spans.iter().map(|span| span.range.start.into()).collect());
         Ok(Code { section: section.index, address: section.address, bytes, listing, entries: Vec::new() })
     }
@@ -123,6 +127,22 @@ fn target(object: &CodeObject) -> Result<Target> {
     let wave64 =
         family.is_some_and(Family::has_wave32) && !object.kernels.is_empty() && !object.kernels.iter().any(wave32);
     Ok(Target::from_id(&object.target.short())?.with_wave64(wave64))
+}
+
+/// Trusts the listing again where instructions certainly start behind an unknown word, however long that one is.
+fn trust_what_is_certain(decoder: &dyn Decoder, target: &Target, listing: &mut Listing, code: &[u8]) -> Result<()> {
+    let mut certain_from = 0;
+    for at in 0..listing.instructions().len() {
+        let instruction = listing.instructions()[at];
+        if instruction.state == State::Decoded || instruction.offset < certain_from {
+            continue;
+        }
+        match resync::behind(decoder, target, code, instruction.offset)? {
+            Some(certain) if listing.resynchronise(certain) => certain_from = certain,
+            _ => break,
+        }
+    }
+    Ok(())
 }
 
 /// Trusts the listing again behind unknown words, where something is known to start: at `starts`, and at the targets

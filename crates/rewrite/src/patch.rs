@@ -7,6 +7,8 @@
 mod checks;
 mod distances;
 mod growth;
+mod lds;
+mod lowered;
 mod relocations;
 mod second_entry;
 mod whole;
@@ -102,10 +104,17 @@ impl<'a> Plan<'a> {
             edits::refuse(&field_edits)?;
         }
         let natural = assemble::assemble(toolchain, &object.target, source, &Pins::default())?;
-        if let Some(line) = natural.sections.iter().find_map(|section| section.linked_line) {
-            let message =
-                "a symbol of this line has its value only when linked: `coax asm` links, `coax patch` does not";
-            return Err(Error::line(line, message));
+        // In an object that is not linked they stand for its relocations, which are held against it further on.
+        let is_linked = object.code_object.kind != ObjectKind::Relocatable;
+        let links = natural.sections.iter().filter(|_| is_linked);
+        let links = links.flat_map(|section| &section.links).map(|(line, symbol)| {
+            let message = format!("`{symbol}` has its value only when linked: `coax asm` links, `coax patch` does not");
+            let help = "refer to a label in the code of this text; or make it a complete text, for `coax asm`";
+            Message::at(*line, message).help(help)
+        });
+        let messages: Vec<Message> = links.collect();
+        if !messages.is_empty() {
+            return Err(Error { kind: ErrorKind::Input, messages });
         }
         let mut sections = Vec::new();
         let mut second_entries = second_entry::Lines::default();
@@ -116,7 +125,8 @@ impl<'a> Plan<'a> {
             sections.push(plan);
         }
         if sections.is_empty() {
-            return Err(Error::input("the text has no code"));
+            let help = "expected instructions, as `coax disasm` writes them";
+            return Err(Message::at(1, "the text has no code").help(help).into());
         }
         let pins = Pins { lines: second_entries.natural.clone(), ..Pins::default() };
         let pinned = found.and_then(|()| match pins.is_empty() {
@@ -150,19 +160,34 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::Larger`] when a span's new code is larger than the old; what an edit breaks without its text
-    /// saying so: registers beyond the allocation, addresses computed from the program counter, the second entry.
+    /// saying so: registers beyond the allocation, the second entry; [`ErrorKind::Moved`] for addresses computed from the
+    /// program counter, which [`grown`](Self::grown) adjusts, also of code that is not larger.
     pub fn in_place(&self) -> Result<Patched> {
         let pinned = self.pinned.as_ref().map_err(Clone::clone)?;
-        let mut over = 0;
+        let (mut over, mut over_with_filler) = (0, 0);
         for plan in &self.sections {
             // With the second entries where they must be.
-            let placed = SectionPlan::new(self.object, &pinned.sections[plan.at], plan.at)?;
-            over += placed.spans.iter().map(|(span, size)| excess(span, *size)).sum::<u32>();
+            let code = &pinned.sections[plan.at];
+            let placed = SectionPlan::new(self.object, code, plan.at)?;
+            let mut end = 0;
+            for (span, size) in &placed.spans {
+                end += size;
+                over_with_filler += excess(span, *size);
+                // An entry that is aligned moves by whole units; what has to go is less.
+                let filler = filler_before(&code.bytes[..end as usize]).min(*size);
+                over += excess(span, size - filler);
+            }
         }
-        if over > 0 {
+        if over_with_filler > 0 {
+            let (mut over, mut filler) = (over, String::new());
+            if over == 0 {
+                over = over_with_filler;
+            } else if over < over_with_filler {
+                filler = format!(" (which alignment rounds up to {over_with_filler})");
+            }
             let message = Message::new("new code is larger than original — cannot patch in place").help(format!(
-                "it is {over} bytes too large: use --grow, or take {} `s_nop 0` or other instructions out",
-                over / 4
+                "it is {over} bytes too large{filler}: use --grow, or take {over} bytes of `s_nop 0` or other instructions \
+                 out"
             ));
             return Err(Error { kind: ErrorKind::Larger, ..Error::from(message) });
         }
@@ -189,13 +214,16 @@ impl<'a> Plan<'a> {
         let mut findings = Findings::default();
         for plan in &self.sections {
             let new = &assembled.sections[plan.at];
+            relocations::refuse_others(self.object, plan.section, new)?;
             if new.bytes != self.object.code(plan.section) {
                 findings.addresses.extend(self.places(plan, new)?);
                 findings.add(checks::check(self.toolchain, self.object, plan.section, plan.section, new)?);
             }
         }
         let refused = std::mem::take(&mut findings.addresses);
-        self.finish(bytes, padding, findings, refused)
+        let layout = |plan: &SectionPlan<'a>| (plan.section.clone(), &assembled.sections[plan.at]);
+        let sections: Vec<_> = self.sections.iter().map(layout).collect();
+        self.finish(bytes, padding, findings, refused, &sections)
     }
 
     /// The reference with room for the new code: what follows it moves.
@@ -216,35 +244,50 @@ impl<'a> Plan<'a> {
         let layout = plan.new_section(new);
         let mut findings = checks::check(self.toolchain, self.object, plan.section, &layout, new)?;
         findings.notes.extend(grown.warnings.into_iter().map(Message::new));
-        self.finish(grown.code_object, Vec::new(), findings, Vec::new())
+        self.finish(grown.code_object, Vec::new(), findings, Vec::new(), &[(layout, new)])
     }
 
-    /// Refuses what was found, or makes descriptor and metadata follow.
+    /// Refuses what was found, or makes descriptor and metadata follow; `sections` have their code as it was assembled.
     fn finish(
         &self,
         bytes: Vec<u8>,
         padding: Vec<Padding>,
         findings: Findings,
         mut refused: Vec<Message>,
+        sections: &[(CodeSection, &Section)],
     ) -> Result<Patched> {
-        let Findings { mut notes, beyond, ends, .. } = findings;
+        let Findings { mut notes, beyond, ends, lds, .. } = findings;
+        let kind = if refused.is_empty() { ErrorKind::Input } else { ErrorKind::Moved };
         refused.extend(ends);
         if self.fields == Fields::Keep {
+            let (lds_beyond, lds_notes) = lds::judge(self.object, &bytes, &lds)?;
+            notes.extend(lds_notes);
             refused.extend(beyond.iter().map(|beyond| beyond.message.clone()));
+            refused.extend(lds_beyond.into_iter().map(|beyond| beyond.message));
         }
-        if let Some(first) = refused.first().cloned() {
-            return Err(Error { messages: refused, ..Error::from(first) });
+        if !refused.is_empty() {
+            return Err(Error { kind, messages: refused });
         }
         if self.fields == Fields::Keep {
             return Ok(Patched { bytes, padding, changes: Vec::new(), notes });
         }
         let mut update = Update::new(self.toolchain, bytes);
         update.apply(&self.field_edits)?;
+        let (lds_beyond, lds_notes) = lds::judge(self.object, update.bytes(), &lds)?;
+        notes.extend(lds_notes);
         for beyond in &beyond {
             update.raise(&beyond.kernel, beyond.file, beyond.count)?;
         }
+        for beyond in lds_beyond {
+            // What the text itself says of the allocation is not overruled.
+            if self.field_edits.iter().any(|edit| edit.is_of_lds(&beyond.kernel)) {
+                return Err(beyond.message.help("the text says how much that is: raise it there").into());
+            }
+            update.raise_lds(&beyond.kernel, beyond.bytes)?;
+        }
         let updated = update.finish(self.object.bytes)?;
         notes.extend(updated.warnings.into_iter().map(Message::new));
+        notes.extend(lowered::check(self.toolchain, self.object, &Object::parse(&updated.bytes)?, sections)?);
         Ok(Patched { bytes: updated.bytes, padding, changes: updated.changes, notes })
     }
 
@@ -355,6 +398,11 @@ fn named(labels: &[(String, u32)]) -> Vec<(u32, String)> {
 /// Bytes by which a span's new code is larger than the old.
 fn excess(span: &Span, size: u32) -> u32 {
     size.saturating_sub(span.range.end - span.range.start)
+}
+
+/// Bytes of `s_nop 0` at the end of code.
+fn filler_before(code: &[u8]) -> u32 {
+    4 * code.rchunks_exact(4).take_while(|word| **word == assemble::S_NOP.to_le_bytes()).count() as u32
 }
 
 fn check_target(object: &Object<'_>, source: &Source<'_>) -> Result<()> {

@@ -11,12 +11,14 @@
 //! The base is the address behind the first instruction. From there on, every path is followed until both halves are
 //! overwritten, and every reader has to be one of these, or an instruction prefetch: that one only gives a hint, and
 //! its base may lie anywhere near. Anything else is refused: it might compute an address in a way that is not known
-//! here. So is a half that is saved in a lane of a VGPR, as four gfx1250 kernels of the public corpus do.
+//! here. A half may be saved in a lane of a VGPR (see [`saved`]); what is restored from there may only be prefetched
+//! from.
 
 use crate::error::{Error, Result};
 use crate::linked::Code;
 use crate::reach;
 use crate::salu::{self, Half, Operand};
+use crate::saved;
 use llvm::State;
 use std::collections::HashSet;
 
@@ -50,6 +52,8 @@ struct Path {
     high: bool,
     /// The instruction that added to the low half and whose carry the high half waits for.
     carry: Option<usize>,
+    /// Whether it comes out of a VGPR.
+    restored: bool,
 }
 
 /// All addresses that `code` computes.
@@ -101,7 +105,7 @@ fn follow(code: &Code<'_>, base: usize) -> Result<Vec<Computed>> {
     let pair = salu::destination(code.bytes_of(instruction)).ok_or_else(|| not_understood(code, base, base))?;
     let pc = code.address + u64::from(instruction.offset) + u64::from(instruction.len);
     let mut trace = Trace { code, base, pc, found: Vec::new(), paths: Vec::new() };
-    trace.paths.push(Path { at: base + 1, pair, low: true, high: true, carry: None });
+    trace.paths.push(Path { at: base + 1, pair, low: true, high: true, carry: None, restored: false });
     let mut seen = HashSet::new();
     while let Some(path) = trace.paths.pop() {
         if path.at < code.instructions().len() && seen.insert(path) {
@@ -137,7 +141,9 @@ impl Trace<'_, '_> {
         let (mnemonic, uses) =
             (code.listing.mnemonic(instruction), salu::uses(code.listing.text(instruction), path.pair));
         let reads = (uses.low_read && path.low) || (uses.high_read && path.high);
-        if reads && !mnemonic.starts_with("s_prefetch_inst") {
+        if reads && mnemonic == "v_writelane_b32" && !path.restored && path.carry.is_none() {
+            self.save(index, &path)?;
+        } else if reads && !mnemonic.starts_with("s_prefetch_inst") {
             self.read(index, &mut path)?;
             if mnemonic == salu::SIGN_EXTENSION {
                 self.paths.push(path);
@@ -164,8 +170,24 @@ impl Trace<'_, '_> {
         Ok(())
     }
 
+    /// A half goes into a lane of a VGPR: it is followed from everywhere where it is read back.
+    fn save(&mut self, index: usize, path: &Path) -> Result<()> {
+        let instruction = &self.code.instructions()[index];
+        let is_low = salu::uses(self.code.listing.text(instruction), path.pair).low_read;
+        for restore in saved::restores(self.code, index).map_err(|at| self.refuse(at))? {
+            let pair = if is_low { Some(restore.sgpr) } else { restore.sgpr.checked_sub(1) };
+            let pair = pair.ok_or_else(|| self.refuse(restore.at))?;
+            let (at, low, high) = (restore.at + 1, is_low, !is_low);
+            self.paths.push(Path { at, pair, low, high, carry: None, restored: true });
+        }
+        Ok(())
+    }
+
     /// An instruction that reads what still holds the program counter.
     fn read(&mut self, index: usize, path: &mut Path) -> Result<()> {
+        if path.restored {
+            return Err(self.refuse(index));
+        }
         match self.addition(index, path.pair)? {
             (Half::Low, ..) if path.low && path.carry.is_none() => path.carry = Some(index),
             (Half::High, operand, negative) if path.high => {

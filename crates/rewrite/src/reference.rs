@@ -1,12 +1,18 @@
 //! Which code object a `.s` was made of: its SHA-256, as `sha256sum` prints it, in a comment that [`crate::disasm`]
-//! writes and [`crate::patch`] looks for.
+//! writes and [`crate::patch`] looks for. Another comment names registers that it used beyond its allocation, as some
+//! hand-written kernels do: what an edit did not bring, [`crate::build`] does not hold against it.
 
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
+use crate::registers::{Counts, File};
+
 /// What starts the comment.
 const MARK: &str = ";@reference sha256 ";
+
+/// What starts the comment about a register: ``;@beyond v255 KERNEL``.
+const BEYOND: &str = ";@beyond ";
 
 /// A file's SHA-256 in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
@@ -24,6 +30,20 @@ pub fn line(bytes: &[u8]) -> String {
 /// The hash that a line names.
 pub fn read(line: &str) -> Option<&str> {
     line.strip_prefix(MARK)?.split(' ').next()
+}
+
+/// The line that names the highest register of a kernel that is beyond its allocation; `count` is its number and one.
+pub(crate) fn beyond_line(kernel: &str, file: File, count: u32, allocated: u32) -> String {
+    let (letter, register) = (file.letter(), count.saturating_sub(1));
+    format!("{BEYOND}{letter}{register} {kernel}\n; its descriptor allocates {allocated} {}\n", file.name())
+}
+
+/// The kernel, file and count that such a line names.
+pub(crate) fn read_beyond(line: &str) -> Option<(&str, File, u32)> {
+    let (register, kernel) = line.strip_prefix(BEYOND)?.split_once(' ')?;
+    let counts = Counts::of(register);
+    let file = File::ALL.into_iter().find(|file| counts.get(*file) > 0)?;
+    Some((kernel, file, counts.get(file)))
 }
 
 #[cfg(test)]

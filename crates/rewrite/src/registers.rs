@@ -52,6 +52,12 @@ impl Counts {
         self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own = (*own).max(other));
     }
 
+    /// As many of one file.
+    pub(crate) fn raise_file(&mut self, file: File, count: u32) {
+        let own = &mut self.0[file as usize];
+        *own = (*own).max(count);
+    }
+
     /// Those that an instruction names: `v7`, `a[0:3]`. Comments are not looked at.
     pub fn of(text: &str) -> Counts {
         let text = text.split(';').next().unwrap_or_default();
@@ -68,8 +74,7 @@ impl Counts {
             let file = File::ALL.into_iter().find(|file| file.letter() as u8 == bytes[at]).filter(|_| starts_word);
             at += 1;
             if let Some((file, count)) = file.and_then(|file| Some((file, count(&bytes[at..])?))) {
-                let own = &mut counts.0[file as usize];
-                *own = (*own).max(count);
+                counts.raise_file(file, count);
             }
         }
         counts

@@ -12,6 +12,8 @@ use crate::error::Result;
 
 /// The longest instruction of any AMD GPU: gfx1250 has 16 bytes and a literal.
 const MAX_INSTRUCTION_BYTES: u32 = 20;
+/// What is decoded with an instruction: streams meet within a few.
+const AHEAD_BYTES: u32 = 256;
 /// Streams that have not met after so many instructions are given up.
 const MAX_STEPS: usize = 4000;
 
@@ -28,9 +30,8 @@ pub fn behind(decoder: &dyn Decoder, target: &Target, code: &[u8], at: u32) -> R
         if streams.is_empty() {
             return Ok(Some(first));
         }
-        let window = &code[first as usize..end.min(first + MAX_INSTRUCTION_BYTES) as usize];
-        let listing = decoder.decode(target, window)?;
-        match listing.instructions().first() {
+        let ahead = &code[first as usize..end.min(first.saturating_add(AHEAD_BYTES)) as usize];
+        match decoder.first(target, ahead)? {
             Some(instruction) if instruction.state == State::Decoded => {
                 streams.insert(first + u32::from(instruction.len));
             }

@@ -10,6 +10,7 @@ use asm::statement::{self, Statement};
 use crate::branch;
 use crate::hint;
 use crate::reference;
+use crate::registers::File;
 
 /// A text, read.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub struct Source<'a> {
     pub target: Option<(u32, &'a str)>,
     /// The hash of the code object that it was made of.
     pub reference: Option<&'a str>,
+    /// Registers beyond the allocation that a kernel of it named: the highest and one, of a file.
+    pub known_registers: Vec<(&'a str, File, u32)>,
     /// Sections with code, in the order of their first line.
     pub sections: Vec<SourceSection<'a>>,
     /// Where descriptors and metadata stand, from the line that opens such a block to the one that ends it.
@@ -112,7 +115,7 @@ impl<'a> Reader<'a> {
         if let Some(at) = memchr::memmem::find(line.as_bytes(), b";@") {
             let behind = &line[at + 2..];
             let word = &behind[..behind.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(behind.len())];
-            if !matches!(word, "bits" | "reference") {
+            if !matches!(word, "bits" | "reference" | "beyond") {
                 self.source.unknown_hint.get_or_insert((number, word));
             }
         }
@@ -156,6 +159,7 @@ impl<'a> Reader<'a> {
         if self.source.reference.is_none() {
             self.source.reference = reference::read(line);
         }
+        self.source.known_registers.extend(reference::read_beyond(line));
         if line.starts_with('#') || line.contains("/*") {
             self.beyond(number);
         }

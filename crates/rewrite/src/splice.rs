@@ -1,18 +1,16 @@
 //! Writing a changed code object back into a copy of its container.
 //!
-//! [`codeobj::container`] says where the member is. From the outermost container inwards, each format below finds its
-//! part around that place, has the part rewritten, and repairs what it records about sizes and offsets. The result is
-//! opened again: the member has to be the new one, and every other member the old one.
+//! [`codeobj::container`] says where the member is. From the outermost container inwards, each format finds its part
+//! around that place, has the part rewritten, and repairs what it records about sizes and offsets: bundles and packages
+//! in [`codeobj::container::write`], archives and host files here. The result is opened again: the member has to be the
+//! new one, and every other member the old one.
 
 mod archive;
-mod bundle;
-mod ccob;
 mod host;
-mod package;
 
 use crate::error::{Error, ErrorKind, Result};
 use codeobj::CodeObject;
-use codeobj::container::{self, Kind, STEP};
+use codeobj::container::{self, Kind, STEP, write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -67,9 +65,9 @@ fn replace_unchecked(container: &[u8], path: &str, new_object: &[u8]) -> Result<
             return put(container, range, new_object);
         }
         if let Some(inner) = (entry.kind == Kind::CompressedBundle).then(|| inner_path(&entry)).flatten() {
-            let bundle = ccob::content(entry.bytes)?;
+            let bundle = write::decompress(entry.bytes)?;
             let new_bundle = replace_unchecked(&bundle, &inner, new_object)?;
-            return put(container, range, &ccob::with_content(entry.bytes, &new_bundle)?);
+            return put(container, range, &write::compress(entry.bytes, &new_bundle).map_err(no_room)?);
         }
     }
     Err(Error::new(ErrorKind::NotFound, format!("there is no `{path}`")))
@@ -104,11 +102,15 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn bundles(bytes: &'a [u8]) -> Row<'a> {
-        Row { bytes, starts: bundle::starts(bytes) }
+        let is_bundle = |kind| matches!(kind, Kind::Bundle | Kind::CompressedBundle);
+        // Where a header does not say, the next bundle is looked for from its second byte on.
+        let size = |rest: &[u8]| Ok(write::size(rest).ok().flatten().unwrap_or(1));
+        Row { bytes, starts: starts(bytes, is_bundle, size).unwrap_or_default() }
     }
 
     fn packages(bytes: &'a [u8]) -> Result<Row<'a>> {
-        Ok(Row { bytes, starts: package::starts(bytes)? })
+        let size = |rest: &[u8]| Ok(write::size(rest)?.unwrap_or(1));
+        Ok(Row { bytes, starts: starts(bytes, |kind| kind == Kind::OffloadPackage, size)? })
     }
 
     /// The slot of the part that holds `range`: from its start to the next part's.
@@ -124,8 +126,12 @@ impl<'a> Row<'a> {
         let part = &self.bytes[slot.clone()];
         let inside = range.start - slot.start..range.end - slot.start;
         match container::sniff(part) {
-            Some(Kind::Bundle) => bundle::put(part, inside, new),
-            Some(Kind::OffloadPackage) => package::put(part, inside, new),
+            Some(Kind::Bundle | Kind::OffloadPackage) => {
+                let entry = write::entry_around(part, &inside)?;
+                let inside = inside.start - entry.start..inside.end - entry.start;
+                let content = put(&part[entry.clone()], inside, new)?;
+                write::with_entry(part, &entry, &content).map_err(no_room)
+            }
             // What follows a compressed bundle in its slot is padding.
             Some(Kind::CompressedBundle) if inside.start == 0 => Ok(new.to_vec()),
             _ => Err(Error::input("the member is in no bundle")),
@@ -176,23 +182,26 @@ fn next_content(bytes: &[u8]) -> usize {
     found.map_or(bytes.len(), |at| at + 1)
 }
 
-/// A little-endian number of `size` bytes.
-fn number(bytes: &[u8], at: usize, size: usize) -> Result<usize> {
-    let field = at.checked_add(size).and_then(|end| bytes.get(at..end));
-    let field = field.ok_or_else(|| Error::input(format!("the container ends inside a header, at {at:#x}")))?;
-    let number = field.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    usize::try_from(number).map_err(|_| Error::input("a container claims more than the address space"))
+/// Where the parts of a region start that `is_part` takes, each of the size that `size` gives.
+fn starts(region: &[u8], is_part: impl Fn(Kind) -> bool, size: impl Fn(&[u8]) -> Result<usize>) -> Result<Vec<usize>> {
+    let (mut starts, mut at) = (Vec::new(), 0);
+    while let Some(rest) = region.get(at..).filter(|rest| !rest.is_empty()) {
+        if !container::sniff(rest).is_some_and(&is_part) {
+            at += next_content(rest);
+            continue;
+        }
+        starts.push(at);
+        at += size(rest)?.clamp(1, rest.len());
+    }
+    Ok(starts)
 }
 
-/// Writes a little-endian number of `size` bytes.
-fn set_number(bytes: &mut [u8], at: usize, size: usize, value: usize) -> Result<()> {
-    let digits = (value as u64).to_le_bytes();
-    if digits[size..].iter().any(|digit| *digit != 0) {
-        return Err(Error::no_room(format!("{value} bytes are more than the container's header can say")));
+/// A limit of a header is one of room.
+fn no_room(error: codeobj::Error) -> Error {
+    match error.kind {
+        codeobj::ErrorKind::Limit => Error::no_room(error.message),
+        _ => error.into(),
     }
-    let field = bytes.get_mut(at..at + size);
-    field.ok_or_else(|| Error::input("the container ends inside a header"))?.copy_from_slice(&digits[..size]);
-    Ok(())
 }
 
 /// Makes sure that only the member at `path` changed.

@@ -44,6 +44,11 @@ impl<'a> Update<'a> {
         Update { decoder, bytes, changes: Vec::new(), warnings: Vec::new(), kernels: BTreeSet::new() }
     }
 
+    /// The file as it is now.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Makes the fields what a text says.
     ///
     /// # Errors
@@ -57,12 +62,13 @@ impl<'a> Update<'a> {
                 }
                 FieldChange::Descriptor { .. } => {}
                 FieldChange::Other => {
-                    let help = "of the metadata, only numbers of a kernel's own entry can be changed; for anything else \
-                                `coax asm` makes a new code object";
+                    let help = "what can be changed are fields of the descriptor, and in the metadata numbers of a kernel's \
+                                own entry; for anything else `coax asm` makes a new code object";
                     return Err(Message::at(edit.line, edit.what.as_str()).help(help).into());
                 }
             }
         }
+        refuse_contradictions(edits, &counts)?;
         for edit in edits {
             let FieldChange::Descriptor { kernel, field, value, said } = &edit.change else { continue };
             self.set_bits(kernel, field, *value).map_err(|error| at(edit.line, error))?;
@@ -113,6 +119,19 @@ impl<'a> Update<'a> {
             File::Agpr => wanted.agprs = count,
             File::Sgpr => wanted.sgprs = count,
         }
+        self.raise_to(kernel, wanted)
+    }
+
+    /// Gives a kernel at least as many bytes of LDS.
+    ///
+    /// # Errors
+    /// As [`fields::raise_allocation`].
+    pub fn raise_lds(&mut self, kernel: &str, bytes: u64) -> Result<()> {
+        let lds_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.raise_to(kernel, Allocation { lds_bytes, ..Allocation::default() })
+    }
+
+    fn raise_to(&mut self, kernel: &str, wanted: Allocation) -> Result<()> {
         let raised = fields::raise_allocation(self.decoder, &self.bytes, kernel, wanted)?;
         self.bytes = raised.grown.code_object;
         self.warnings.extend(raised.grown.warnings);
@@ -194,6 +213,20 @@ impl<'a> Update<'a> {
         let Some((key, value)) = found else { return Ok(None) };
         Ok(fields::count(&self.bytes, kernel, key)?.map(|_| (key, value)))
     }
+}
+
+/// What both descriptor and metadata record has to be the same in both.
+fn refuse_contradictions(edits: &[FieldEdit], counts: &BTreeMap<(&str, &str), u64>) -> Result<()> {
+    for edit in edits {
+        let FieldChange::Descriptor { kernel, field, value, .. } = &edit.change else { continue };
+        let key = SAME.iter().find(|(own, _)| own == field).map(|(_, key)| *key);
+        let Some((key, other)) = key.and_then(|key| Some((key, *counts.get(&(&**kernel, key))?))) else { continue };
+        if other != *value {
+            let message = format!("the descriptor of `{kernel}` gets {field} {value}, and the metadata {key} {other}");
+            return Err(Message::at(edit.line, message).help("say the same in both").into());
+        }
+    }
+    Ok(())
 }
 
 /// The error, with the line that is its cause.

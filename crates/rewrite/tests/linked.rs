@@ -297,3 +297,54 @@ fn a_second_entry_stays_where_it_has_to_be_or_the_edit_is_refused() {
     let grown = change::apply(&llvm, &old, &[insertion(256, 100)]).expect("behind the prologue there is room");
     assert!(loadable(&grown.code_object) == loadable(&behind));
 }
+
+/// A program counter that is saved in a lane of a VGPR, and what is restored from there.
+#[test]
+fn a_saved_program_counter_may_be_prefetched_from_and_nothing_else() {
+    let Some(llvm) = support::llvm() else { return };
+    let link = |between: &str, last: &str| {
+        let source = format!(
+            ".amdgcn_target \"amdgcn-amd-amdhsa--gfx1250\"\n.text\n.globl k\n.p2align 8\n.type k,@function\nk:\n\
+             s_get_pc_i64 s[4:5]\n s_set_vgpr_msb 0x41\n v_writelane_b32 v248, s4, 11\n v_writelane_b32 v248, s5, 12\n\
+             s_set_vgpr_msb 0\n s_mov_b64 s[4:5], 0\n {between}\n s_set_vgpr_msb 1\n v_readlane_b32 s6, v248, 11\n\
+             v_readlane_b32 s7, v248, 12\n s_set_vgpr_msb 0\n {last}\n s_nop 1\n s_endpgm\n.Lk_end: .size k, .Lk_end-k\n\
+             .rodata\n.amdhsa_kernel k\n.amdhsa_next_free_vgpr 512\n.amdhsa_next_free_sgpr 32\n.end_amdhsa_kernel\n\
+             .amdgpu_metadata\namdhsa.version: [1, 2]\namdhsa.kernels:\n  - .name: k\n    .symbol: k.kd\n\x20   \
+             .kernarg_segment_size: 0\n    .kernarg_segment_align: 8\n    .group_segment_fixed_size: 0\n\x20   \
+             .private_segment_fixed_size: 0\n    .wavefront_size: 32\n    .sgpr_count: 32\n    .vgpr_count: 512\n\x20   \
+             .max_flat_workgroup_size: 256\n.end_amdgpu_metadata\n"
+        );
+        let assembly = llvm.assemble(&Target::new("gfx1250"), &source).expect("LLVM");
+        llvm::link(None, &assembly.object.unwrap_or_else(|| panic!("{:?}", assembly.diagnostics))).expect("ld.lld")
+    };
+    let prefetch = "s_prefetch_inst s[6:7], 0x1000, m0, 31";
+    let refused = |between, last: &str| match change::apply(&llvm, &link(between, last), &[insertion(0, 32)]) {
+        Ok(_) => None,
+        Err(error) => {
+            assert_eq!(error.kind, ErrorKind::Unsupported, "{error}");
+            let message = error.to_string();
+            Some(message.split('`').nth(1).unwrap_or_default().to_owned())
+        }
+    };
+    let other_lane = "s_set_vgpr_msb 1\n v_readlane_b32 s20, v248, 3";
+    for (between, last, reader) in [
+        ("v_add_f32_e32 v248, v248, v248", prefetch, None), // v248, not v504
+        (other_lane, prefetch, None),
+        ("s_set_vgpr_msb 1\n v_mov_b32 v1, v248", prefetch, Some("v_mov_b32_e32 v1, v248")),
+        ("s_set_vgpr_msb 1\n v_pk_mul_f32 v[2:3], v[4:5], v[248:249]", prefetch, None), // src1 is of bank 0
+        (
+            "s_set_vgpr_msb 4\n v_pk_mul_f32 v[2:3], v[4:5], v[248:249]",
+            prefetch,
+            Some("v_pk_mul_f32 v[2:3], v[4:5], v[248:249]"),
+        ),
+        // A jump to anywhere leaves nothing known of banks.
+        ("", "s_set_pc_i64 s[6:7]", Some("v_writelane_b32 v248, s4, 11")),
+        ("", "s_add_nc_u64 s[6:7], s[6:7], 8", Some("s_add_nc_u64 s[6:7], s[6:7], 8")),
+        ("", "v_writelane_b32 v1, s6, 0", Some("v_writelane_b32 v1, s6, 0")),
+        ("s_set_vgpr_msb 1\n v_readlane_b32 s20, v248, s9", prefetch, Some("v_readlane_b32 s20, v248, s9")),
+        // Nobody knows which VGPR that is.
+        ("s_setreg_b32 hwreg(HW_REG_WAVE_MODE), s9\n v_mov_b32 v1, v248", prefetch, Some("v_mov_b32_e32 v1, v248")),
+    ] {
+        assert_eq!(refused(between, last).as_deref(), reader, "{between} / {last}");
+    }
+}

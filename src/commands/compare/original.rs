@@ -48,7 +48,8 @@ pub fn run() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let chosen: Vec<&Builtin> = BUILTIN.iter().filter(|site| opts.site.as_deref().is_none_or(|name| name == site.name)).collect();
+    let chosen: Vec<&Builtin> =
+        BUILTIN.iter().filter(|site| opts.site.as_deref().is_none_or(|name| name == site.name)).collect();
     let (mut exit, mut has_head) = (0, false);
     for builtin in chosen {
         let site = SiteSource::Builtin(builtin.name.to_owned());

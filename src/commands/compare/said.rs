@@ -21,7 +21,7 @@ pub struct End {
     /// 0 to 3.
     pub exit: u8,
     /// For `--json`; none when nothing was compared.
-    pub report: Option<Report>,
+    pub report: Option<Box<Report>>,
 }
 
 impl End {
@@ -58,8 +58,10 @@ impl End {
     pub fn deliver(mut self, json: Option<&Path>, quiet: bool) -> ExitCode {
         if let Some(path) = json {
             let written = match &self.report {
-                Some(compared) => output::write_file(path, report::json(compared)),
-                None => output::write_file(path, report::json(&Nothing { verdict: &self.verdict, reasons: &self.errors })),
+                Some(compared) => output::write_file(path, report::json(&**compared)),
+                None => {
+                    output::write_file(path, report::json(&Nothing { verdict: &self.verdict, reasons: &self.errors }))
+                }
             };
             if let Err(why) = written {
                 self.errors.push(why);
@@ -86,9 +88,9 @@ struct Nothing<'e> {
 }
 
 /// The report of a run, or the end that it came to without one.
-pub fn ended(ending: Ending) -> Result<Report, End> {
-    Err(match ending {
-        Ending::Report(report) => return Ok(*report),
+pub fn ended(ending: Ending) -> Result<Box<Report>, Box<End>> {
+    Err(Box::new(match ending {
+        Ending::Report(report) => return Ok(report),
         Ending::Failed(Failed::BadInput(why)) => End::bad_input(why),
         Ending::Failed(Failed::NotAvailable(why)) => End::without("NOT AVAILABLE", 3, vec![why]),
         Ending::Failed(Failed::NotEstablished(why)) => End::without(Verdict::NotEstablished.name(), 2, vec![why]),
@@ -105,5 +107,5 @@ pub fn ended(ending: Ending) -> Result<Report, End> {
             let said = format!("the process that runs the kernels died{during}: {how}");
             End::without(Verdict::NotEstablished.name(), 2, vec![said])
         }
-    })
+    }))
 }

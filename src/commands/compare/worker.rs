@@ -216,7 +216,16 @@ fn work() -> Result<Event, Failed> {
 
 fn settings(options: TimingOptions) -> Settings {
     let TimingOptions { warmup, iterations, blocks, confidence, cache, budget } = options;
-    Settings { warmup, iterations, blocks, confidence, cache, budget, seed: u64::from(std::process::id()), ..Settings::default() }
+    Settings {
+        warmup,
+        iterations,
+        blocks,
+        confidence,
+        cache,
+        budget,
+        seed: u64::from(std::process::id()),
+        ..Settings::default()
+    }
 }
 
 fn probe(device: &dyn Device) -> Result<Event, Failed> {

@@ -16,6 +16,20 @@ pub fn show(bytes: &[u8], file: &str, member: &str, opts: &Opts, page: &mut Page
     }
 }
 
+/// The paths of the code objects there, a line each.
+pub fn paths(bytes: &[u8], file: &str, member: &str, page: &mut Page) {
+    let mut contents = Page::default();
+    let members =
+        if member.is_empty() { list(bytes, file, &mut contents) } else { select(bytes, file, member, &mut contents) };
+    page.problems.extend(contents.problems);
+    members.iter().for_each(|member| page.line(path(member, file)));
+}
+
+/// What a command takes for this code object.
+fn path(member: &Member<'_>, file: &str) -> String {
+    if member.path.is_empty() { file.to_owned() } else { format!("{file}{}{}", container::STEP, member.path) }
+}
+
 fn select<'a>(bytes: &'a [u8], file: &str, member: &str, page: &mut Page) -> Vec<Member<'a>> {
     container::select(bytes, member).unwrap_or_else(|error| {
         page.problems.push(format!("{file}: {error}"));
@@ -55,8 +69,7 @@ fn list<'a>(bytes: &'a [u8], file: &str, page: &mut Page) -> Vec<Member<'a>> {
 }
 
 fn code_object(member: &Member<'_>, file: &str, opts: &Opts, page: &mut Page) {
-    let name =
-        if member.path.is_empty() { file.to_owned() } else { format!("{file}{}{}", container::STEP, member.path) };
+    let name = path(member, file);
     page.problems.extend(member.problems.iter().map(|p| format!("{name}: {p}")));
     let object = match CodeObject::parse_with(&member.bytes, Detail::Full) {
         Ok(object) => object,

@@ -8,13 +8,28 @@
 //! string  u64 key offset  u64 value offset  (v2: u64 value size)
 //! ```
 
+use super::field::Field;
 use crate::error::{Error, Place, Result};
 use crate::target::TargetId;
+use std::ops::Range;
 
 /// First bytes of an offload package.
 pub(super) const MAGIC: &[u8] = b"\x10\xff\x10\xad";
 
+const VERSION: Field = Field::new(4, 4);
+const SIZE: Field = Field::new(8, 8);
+const ENTRIES: Field = Field::new(16, 8);
+/// From version 2 on; before, there is one.
+const COUNT: Field = Field::new(24, 8);
+const HEADER_SIZE: u64 = 32;
+
 const ENTRY_SIZE: u64 = 40;
+const IMAGE_KIND: Field = Field::new(0, 2);
+const FLAGS: Field = Field::new(4, 4);
+const STRINGS: Field = Field::new(8, 8);
+const STRING_COUNT: Field = Field::new(16, 8);
+const IMAGE: Field = Field::new(24, 8);
+const IMAGE_SIZE: Field = Field::new(32, 8);
 /// `OIF_Metadata`: the entry has strings and no image.
 const METADATA_ONLY: u64 = 1;
 
@@ -70,11 +85,11 @@ pub(super) fn split(region: &[u8]) -> Result<(Vec<Image<'_>>, Vec<String>)> {
             break;
         }
         let package = Package { bytes: rest, start: at as u64 };
-        let size = package.number(8, 8, "its size")?;
-        if size < 32 || size > rest.len() as u64 {
+        let size = package.field(SIZE, 0, "its size")?;
+        if size < HEADER_SIZE || size > rest.len() as u64 {
             let message =
                 format!("an offload package claims {size:#x} bytes, the file has {:#x} from here on", rest.len());
-            return Err(Error::malformed(at as u64 + 8, message));
+            return Err(Error::malformed((at + SIZE.at) as u64, message));
         }
         let package = Package { bytes: &rest[..size as usize], ..package };
         package.read(&mut images)?;
@@ -90,27 +105,27 @@ struct Package<'a> {
 
 impl<'a> Package<'a> {
     fn read(&self, images: &mut Vec<Image<'a>>) -> Result<()> {
-        let version = self.number(4, 4, "its version")?;
-        let entries = self.number(16, 8, "its header")?;
+        let version = self.field(VERSION, 0, "its version")?;
+        let entries = self.field(ENTRIES, 0, "its header")?;
         let count = match version {
             1 => 1,
-            2 => self.number(24, 8, "its header")?,
+            2 => self.field(COUNT, 0, "its header")?,
             other => {
                 let message = format!("offload package version {other} is not known here, expected 1 or 2");
-                return Err(Error::unsupported(Place::File(self.start + 4), message));
+                return Err(Error::unsupported(Place::File(self.start + VERSION.at as u64), message));
             }
         };
         for index in 0..count {
             let at = index.checked_mul(ENTRY_SIZE).and_then(|o| o.checked_add(entries)).unwrap_or(u64::MAX);
-            let entry = |offset: u64, size| self.number(at.saturating_add(offset), size, "an entry");
-            if entry(4, 4)? & METADATA_ONLY != 0 {
+            let entry = |field: Field| self.field(field, at, "an entry");
+            if entry(FLAGS)? & METADATA_ONLY != 0 {
                 continue;
             }
-            let (image_at, image_size) = (entry(24, 8)?, entry(32, 8)?);
+            let (image_at, image_size) = (entry(IMAGE)?, entry(IMAGE_SIZE)?);
             let bytes = self.slice(image_at, image_size, "an image")?;
-            let mut image = Image { kind: entry(0, 2)?, triple: "", arch: "", bytes };
-            for string in 0..entry(16, 8)? {
-                let (key, value) = self.string(version, entry(8, 8)?, string)?;
+            let mut image = Image { kind: entry(IMAGE_KIND)?, triple: "", arch: "", bytes };
+            for string in 0..entry(STRING_COUNT)? {
+                let (key, value) = self.string(version, entry(STRINGS)?, string)?;
                 match key {
                     "triple" => image.triple = value,
                     "arch" => image.arch = value,
@@ -145,6 +160,10 @@ impl<'a> Package<'a> {
         std::str::from_utf8(bytes).map_err(not_utf8)
     }
 
+    fn field(&self, field: Field, row: u64, what: &str) -> Result<u64> {
+        self.number(row.saturating_add(field.at as u64), field.size as u64, what)
+    }
+
     fn number(&self, at: u64, size: u64, what: &str) -> Result<u64> {
         let bytes = self.slice(at, size, what)?;
         Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
@@ -158,4 +177,73 @@ impl<'a> Package<'a> {
         })?;
         Ok(&self.bytes[at as usize..end as usize])
     }
+}
+
+/// LLVM aligns images and packages to 8 bytes.
+const ALIGN: usize = 8;
+
+/// Bytes of the package that `bytes` start with, as it says.
+pub(super) fn size(bytes: &[u8]) -> Result<usize> {
+    let package = Package { bytes, start: 0 };
+    Ok(usize::try_from(package.field(SIZE, 0, "its size")?).unwrap_or(usize::MAX))
+}
+
+/// Where an entry is, and where its image.
+type Placed = (u64, Range<u64>);
+
+/// The package that `bytes` start with, and of each entry where it is and where its image is.
+fn images(bytes: &[u8]) -> Result<(&[u8], Vec<Placed>)> {
+    let cut = || Error::malformed(SIZE.at as u64, "an offload package is cut short");
+    let package = Package { bytes: bytes.get(..size(bytes)?).ok_or_else(cut)?, start: 0 };
+    let entries = package.field(ENTRIES, 0, "its header")?;
+    let count =
+        if package.field(VERSION, 0, "its version")? == 1 { 1 } else { package.field(COUNT, 0, "its header")? };
+    let mut images = Vec::new();
+    for index in 0..count {
+        let at = index.checked_mul(ENTRY_SIZE).and_then(|offset| offset.checked_add(entries)).unwrap_or(u64::MAX);
+        let start = package.field(IMAGE, at, "an entry")?;
+        images.push((at, start..start.saturating_add(package.field(IMAGE_SIZE, at, "an entry")?)));
+    }
+    Ok((package.bytes, images))
+}
+
+/// Where the image around `range` is.
+pub(super) fn image_around(bytes: &[u8], range: &Range<usize>) -> Result<Range<usize>> {
+    let (package, images) = images(bytes)?;
+    let is_around = |image: &&Range<u64>| image.start <= range.start as u64 && range.end as u64 <= image.end;
+    let image = images.iter().map(|(_, image)| image).find(is_around);
+    let image = image.map(|image| image.start as usize..image.end as usize);
+    let missing = || Error::malformed(range.start as u64, "the member is in no image of its package");
+    image.filter(|image| image.end <= package.len()).ok_or_else(missing)
+}
+
+/// The package with `content` in the place of the image at `image`.
+pub(super) fn with_image(bytes: &[u8], image: &Range<usize>, content: &[u8]) -> Result<Vec<u8>> {
+    let (package, images) = images(bytes)?;
+    let unsupported = |what: &str| Error::unsupported(Place::Whole, what);
+    let is_it = |other: &Range<u64>| other.start == image.start as u64 && other.end == image.end as u64;
+    let entry = images.iter().find(|(_, other)| is_it(other)).map(|(at, _)| *at);
+    let entry = entry.ok_or_else(|| Error::malformed(image.start as u64, "no entry of the package has this image"))?;
+    let end = image.end as u64;
+    let tables_behind = images
+        .iter()
+        .any(|(at, _)| *at >= end || STRINGS.get(package, *at as usize).is_some_and(|strings| strings >= end));
+    if tables_behind {
+        return Err(unsupported("the tables of the offload package are behind its images"));
+    }
+    let rest = image.end.next_multiple_of(ALIGN).min(package.len());
+    let mut written = package[..image.start].to_vec();
+    written.extend(content);
+    written.resize(written.len().next_multiple_of(ALIGN), 0);
+    let moved = written.len() as u64;
+    written.extend(&package[rest..]);
+    IMAGE_SIZE.set(&mut written, entry as usize, content.len() as u64)?;
+    for (at, later) in images.iter().filter(|(_, later)| later.start >= end && !later.is_empty()) {
+        let distance = later.start.checked_sub(rest as u64);
+        let distance = distance.ok_or_else(|| unsupported("the images of the offload package are not aligned"))?;
+        IMAGE.set(&mut written, *at as usize, distance + moved)?;
+    }
+    let size = written.len() as u64;
+    SIZE.set(&mut written, 0, size)?;
+    Ok(written)
 }

@@ -110,7 +110,8 @@ pub fn site(report: &Report, builtin: &Builtin) -> String {
     if let Some(timing) = &report.timing
         && let Some(speed) = &timing.speed
     {
-        let rate = |flops: Option<f64>| flops.map_or_else(String::new, |flops| format!(" ({:.0} TFLOPS)", flops / 1e12));
+        let rate =
+            |flops: Option<f64>| flops.map_or_else(String::new, |flops| format!(" ({:.0} TFLOPS)", flops / 1e12));
         text.push_str(&format!(
             "  ref={:.3} ms{}  test={:.3} ms{}  speedup={:.4}x\n",
             speed.reference_ns / 1e6,

@@ -86,10 +86,9 @@ fn render_timing(timing: &Timing) -> String {
     let mut text = String::from("\n");
     let measured = &timing.measured;
     if let Some(speed) = &timing.speed {
-        for (whose, time_ns, rates) in [
-            ("reference", speed.reference_ns, timing.reference_rates),
-            ("test", speed.test_ns, timing.test_rates),
-        ] {
+        for (whose, time_ns, rates) in
+            [("reference", speed.reference_ns, timing.reference_rates), ("test", speed.test_ns, timing.test_rates)]
+        {
             let rate = |rate: Option<f64>, unit: f64, name: &str, share: Option<f64>| {
                 let share = share.map_or_else(String::new, |share| format!(" ({:.0} % of peak)", share * 100.0));
                 rate.map_or_else(String::new, |rate| format!("  {:.1} {name}{share}", rate / unit))

@@ -161,20 +161,18 @@ impl Parser<'_> {
         if !self.take(b')') {
             return Err(self.error("expected `,` or `)`"));
         }
-        let integers: Option<Vec<i128>> = arguments
-            .iter()
-            .map(|value| if let Value::Int(value) = value { Some(*value) } else { None })
-            .collect();
+        let integers: Option<Vec<i128>> =
+            arguments.iter().map(|value| if let Value::Int(value) = value { Some(*value) } else { None }).collect();
         let result = match (name, integers.as_deref()) {
             ("ceil_div", Some(&[a, b])) if b > 0 => a.checked_add(b - 1).map(|sum| sum.div_euclid(b)),
             ("floor_div", Some(&[a, b])) if b > 0 => Some(a.div_euclid(b)),
-            ("align", Some(&[a, b])) if b > 0 => {
-                a.checked_add(b - 1).and_then(|sum| sum.div_euclid(b).checked_mul(b))
-            }
+            ("align", Some(&[a, b])) if b > 0 => a.checked_add(b - 1).and_then(|sum| sum.div_euclid(b).checked_mul(b)),
             ("min", Some(values)) => values.iter().min().copied(),
             ("max", Some(values)) => values.iter().max().copied(),
             ("ceil_div" | "floor_div" | "align" | "min" | "max", _) => {
-                return Err(self.error(&format!("`{name}` takes whole numbers: two, the second above 0, or any of min, max")));
+                return Err(
+                    self.error(&format!("`{name}` takes whole numbers: two, the second above 0, or any of min, max"))
+                );
             }
             _ => {
                 return Err(
@@ -204,7 +202,9 @@ impl Parser<'_> {
             b'-' => a.checked_sub(b),
             b'*' => a.checked_mul(b),
             b'/' if a % b != 0 => {
-                return Err(self.error(&format!("{a}/{b} leaves a remainder; floor_div and ceil_div say what is meant")));
+                return Err(
+                    self.error(&format!("{a}/{b} leaves a remainder; floor_div and ceil_div say what is meant"))
+                );
             }
             b'/' => a.checked_div(b),
             _ => a.checked_rem(b),

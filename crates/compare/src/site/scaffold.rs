@@ -8,7 +8,9 @@ use crate::pack::is_hidden;
 pub fn site_text(kernel: &str, metadata: &KernelMetadata) -> String {
     let block = match (metadata.reqd_workgroup_size, metadata.max_flat_workgroup_size.value()) {
         (Some([x, y, z]), _) => format!("block = [{x}, {y}, {z}]          # .reqd_workgroup_size"),
-        (None, Some(most)) => format!("block = [{}, 1, 1]          # at most {most}: .max_flat_workgroup_size", most.min(256)),
+        (None, Some(most)) => {
+            format!("block = [{}, 1, 1]          # at most {most}: .max_flat_workgroup_size", most.min(256))
+        }
         (None, None) => "block = [256, 1, 1]".to_owned(),
     };
     let lds = metadata.group_segment_fixed_size.value().unwrap_or_default();

@@ -6,8 +6,8 @@ use gpu::{Device, Event, Kernel};
 use serde::{Deserialize, Serialize};
 
 use super::samples::{Sample, Samples, Which, median};
-use crate::expected::Expected;
 use crate::buffers::poison_word;
+use crate::expected::Expected;
 use crate::pack::Layout;
 use crate::random::Random;
 use crate::rig::{BufferSet, Loaded};
@@ -227,7 +227,8 @@ impl Run<'_, '_> {
                 let asked = self.settings.iterations;
                 let taken = triple * self.settings.blocks;
                 let seconds = self.settings.budget.as_secs_f64();
-                self.measured.shortened = Some(format!("{taken} triples in place of {asked}: the time for them is {seconds} s"));
+                self.measured.shortened =
+                    Some(format!("{taken} triples in place of {asked}: the time for them is {seconds} s"));
                 *triples = triple;
             }
         }
@@ -298,7 +299,8 @@ impl Run<'_, '_> {
         if self.subject.restores() {
             return Ok(());
         }
-        let times = (0..5).map(|_| self.sample(block, Which::Reference, 1, false, watch)).collect::<gpu::Result<Vec<_>>>()?;
+        let times =
+            (0..5).map(|_| self.sample(block, Which::Reference, 1, false, watch)).collect::<gpu::Result<Vec<_>>>()?;
         let one = median(&times).max(100.0);
         let wanted = (self.settings.min_sample.as_nanos() as f64 / one).ceil();
         self.measured.launches_per_sample = (wanted as u32).clamp(1, MAX_LAUNCHES);

@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Which;
 use super::estimate::estimate;
 use super::samples::{Samples, median};
-use super::Which;
 
 /// The statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

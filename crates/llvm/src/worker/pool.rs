@@ -4,21 +4,27 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::process::{Failure, Process};
+use super::process::{Failure, Process, check_room};
 use super::protocol::{MAX_SOURCE_BYTES, Reply, Request, Stretch};
+use crate::comgr::is_comgr;
+use crate::encoder::DEADLY;
 use crate::encodings::{MAX_INSTRUCTION_BYTES, Outcome, Window};
 use crate::source::{Learn, Source};
 use crate::{Assembly, Diagnostic, Encoded, Error, ErrorKind, Options, Refusal, Target};
 
 /// How much code a worker is given at once: some 9,000 instructions, 10 ms when all are new.
 const BATCH_BYTES: usize = 64 << 10;
-/// How many texts a worker is given at once: enough to make up for starting the assembler, and 25 ms at most.
+/// How many texts a worker is given at once: enough to make up for starting the assembler, and 12 ms at most.
 const MIN_BATCH_TEXTS: usize = 250;
-const MAX_BATCH_TEXTS: usize = 4000;
+const MAX_BATCH_TEXTS: usize = 2000;
+/// So many batches for each worker, so that none waits long for the last.
+const BATCHES_PER_WORKER: usize = 4;
+/// More than what COMGR writes for a batch of texts.
+const COMGR_BYTES: usize = 1 << 20;
 /// What loses its worker so often is to blame.
 const TRIES: u32 = 2;
 /// For so much of a source text the time of one batch is allowed.
@@ -31,7 +37,8 @@ pub(crate) struct Pool {
     library: PathBuf,
     batch_timeout: Duration,
     limit: usize,
-    description: String,
+    /// What a worker said of its library.
+    library_description: OnceLock<String>,
     workers: Mutex<Workers>,
     returned: Condvar,
     crashed: Mutex<HashMap<Target, Vec<Window>>>,
@@ -43,27 +50,27 @@ struct Workers {
 }
 
 impl Pool {
-    /// Starts the first worker.
+    /// Starts the first worker, unless `is_known`: then the library is known to load, and workers start when there
+    /// is something to ask.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when `library` does not load, [`ErrorKind::WorkerFailed`] when this program is not
     /// prepared to be a worker or cannot be started.
-    pub fn start(library: &Path, options: &Options) -> Result<Self, Error> {
-        if !super::is_offered() {
-            let message = "this program does not call llvm::worker::main_if_requested at the start of main";
-            return Err(Error::new(ErrorKind::WorkerFailed, message));
-        }
-        let first = start(library, options.batch_timeout)?;
-        let limit = options.workers.max(1);
-        Ok(Pool {
+    pub fn start(library: &Path, options: &Options, is_known: bool) -> Result<Self, Error> {
+        super::check_offered()?;
+        let pool = Pool {
             library: library.to_owned(),
             batch_timeout: options.batch_timeout,
-            limit,
-            description: format!("{}, in up to {limit} worker processes", first.description),
-            workers: Mutex::new(Workers { idle: vec![first], lent: 0 }),
+            limit: options.workers.max(1),
+            library_description: OnceLock::new(),
+            workers: Mutex::new(Workers { idle: Vec::new(), lent: 0 }),
             returned: Condvar::new(),
             crashed: Mutex::default(),
-        })
+        };
+        if !is_known {
+            drop(pool.borrow()?);
+        }
+        Ok(pool)
     }
 
     fn workers(&self) -> MutexGuard<'_, Workers> {
@@ -87,7 +94,12 @@ impl Pool {
 
 impl Source for Pool {
     fn describe(&self) -> String {
-        self.description.clone()
+        if self.library_description.get().is_none() {
+            let _ = self.borrow(); // its worker says it
+        }
+        let path = || format!("LLVM ({})", self.library.display());
+        let library = self.library_description.get().cloned().unwrap_or_else(path);
+        format!("{library}, in up to {} worker processes", self.limit)
     }
 
     fn check(&self, target: &Target) -> Result<(), Error> {
@@ -128,6 +140,7 @@ impl Source for Pool {
                 Some(offset) => start += offset,
                 None if accidents < TOLERATED_ACCIDENTS => accidents += 1,
                 None => {
+                    self.check_room(0)?;
                     let message = format!("LLVM workers keep dying before they decode anything: {why}");
                     return Err(Error::new(ErrorKind::WorkerFailed, message));
                 }
@@ -140,7 +153,7 @@ impl Source for Pool {
 
     /// Shared out among as many workers as there may be.
     fn encode(&self, target: &Target, texts: &[&str]) -> Result<Vec<Encoded>, Error> {
-        let share = texts.len().div_ceil(self.limit).clamp(MIN_BATCH_TEXTS, MAX_BATCH_TEXTS);
+        let share = texts.len().div_ceil(self.limit * BATCHES_PER_WORKER).clamp(MIN_BATCH_TEXTS, MAX_BATCH_TEXTS);
         let batches: Vec<&[&str]> = texts.chunks(share).collect();
         if let [batch] = batches[..] {
             return self.encode_batch(target, batch);
@@ -185,6 +198,7 @@ impl Source for Pool {
                 Err(Failure::Lost { why, .. }) => (loan.process, lost) = (None, why),
             }
         }
+        self.check_room(source.len())?;
         Ok(Assembly { object: None, diagnostics: vec![Diagnostic::of_death(&lost)] })
     }
 }
@@ -215,7 +229,13 @@ impl Pool {
                 return Ok([self.encode_batch(target, left)?, self.encode_batch(target, right)?].concat());
             }
         }
-        Ok(vec![Err(Refusal { column: 0, message: "LLVM dies of it".to_owned() })])
+        self.check_room(0)?;
+        Ok(vec![Err(Refusal { column: 0, message: DEADLY.to_owned() })])
+    }
+
+    /// Before a text is blamed for a death: COMGR writes text and object to temporary files.
+    fn check_room(&self, source_bytes: usize) -> Result<(), Error> {
+        if is_comgr(&self.library) { check_room(2 * source_bytes + COMGR_BYTES) } else { Ok(()) }
     }
 
     fn crashed(&self, target: &Target) -> Vec<Window> {
@@ -230,7 +250,7 @@ impl Pool {
 }
 
 /// A new worker, which may be lost to an accident while it starts.
-fn start(library: &Path, timeout: Duration) -> Result<Process, Error> {
+pub(super) fn start(library: &Path, timeout: Duration) -> Result<Process, Error> {
     let mut accidents = 0;
     loop {
         match Process::start(library, timeout) {
@@ -251,7 +271,9 @@ impl Loan<'_> {
     /// The worker; a new one if the last was lost.
     fn revive(&mut self) -> Result<&mut Process, Error> {
         if self.process.is_none() {
-            self.process = Some(start(&self.pool.library, self.pool.batch_timeout)?);
+            let process = start(&self.pool.library, self.pool.batch_timeout)?;
+            self.pool.library_description.get_or_init(|| process.description.clone());
+            self.process = Some(process);
         }
         self.process.as_mut().ok_or_else(|| Error::new(ErrorKind::WorkerFailed, "no worker"))
     }

@@ -23,6 +23,8 @@ pub(super) enum Request<'a> {
     Encode { target: &'a Target, texts: &'a [&'a str] },
     /// Answered by any number of `Diagnosed`, and an `Object` if there is one.
     Assemble { target: &'a Target, source: &'a str },
+    /// Answered by an `Object`.
+    Link { object: &'a [u8] },
 }
 
 /// Code in which the worker decodes what is new to it.
@@ -42,6 +44,7 @@ pub(super) enum OwnedRequest {
     Decode(OwnedStretch),
     Encode { target: Target, texts: Vec<String> },
     Assemble { target: Target, source: String },
+    Link { object: Vec<u8> },
 }
 
 pub(super) struct OwnedStretch {
@@ -96,6 +99,10 @@ impl Request<'_> {
                 put_target(&mut body, target);
                 put_bytes(&mut body, source.as_bytes());
             }
+            Request::Link { object } => {
+                body.push(b'l');
+                put_bytes(&mut body, object);
+            }
         }
         write_frame(out, &body)
     }
@@ -107,6 +114,9 @@ impl OwnedRequest {
         let frame = read_frame(input)?;
         let mut fields = Fields(&frame);
         let tag = fields.u8()?;
+        if tag == b'l' {
+            return Ok(OwnedRequest::Link { object: fields.bytes()?.to_vec() });
+        }
         let target = fields.target()?;
         Ok(match tag {
             b'd' => {
@@ -134,7 +144,7 @@ impl<'a> Reply<'a> {
                 put_bytes(&mut body, description.as_bytes());
             }
             Reply::Refused(kind, message) => {
-                body.extend([b'N', u8::from(*kind == ErrorKind::NotFound)]);
+                body.extend([b'N', *kind as u8]);
                 put_bytes(&mut body, message.as_bytes());
             }
             Reply::Trying(offset) => {
@@ -174,13 +184,13 @@ impl<'a> Reply<'a> {
         write_frame(out, &body)
     }
 
-    /// Reads a frame that [`read_frame`] returned.
+    /// Reads a frame that [`read_frame_into`] read.
     pub fn parse(frame: &'a [u8]) -> io::Result<Self> {
         let mut fields = Fields(frame);
         Ok(match fields.u8()? {
             b'R' => Reply::Ready(fields.str()?),
             b'N' => {
-                let kind = if fields.u8()? == 1 { ErrorKind::NotFound } else { ErrorKind::UnknownTarget };
+                let kind = *ErrorKind::ALL.get(usize::from(fields.u8()?)).ok_or_else(malformed)?;
                 Reply::Refused(kind, fields.str()?)
             }
             b'T' => Reply::Trying(fields.u32()?),
@@ -214,16 +224,23 @@ fn write_frame(out: &mut impl Write, body: &[u8]) -> io::Result<()> {
 }
 
 /// Reads one frame's tag and fields.
-pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Vec<u8>> {
+fn read_frame(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    read_frame_into(input, &mut body)?;
+    Ok(body)
+}
+
+/// Reads one frame's tag and fields in place of what `body` held.
+pub(super) fn read_frame_into(input: &mut impl Read, body: &mut Vec<u8>) -> io::Result<()> {
     let mut len = [0; 4];
     input.read_exact(&mut len)?;
     let len = u32::from_le_bytes(len) as usize;
     if len > MAX_FRAME_BYTES {
         return Err(malformed());
     }
-    let mut body = vec![0; len];
-    input.read_exact(&mut body)?;
-    Ok(body)
+    body.clear();
+    body.resize(len, 0);
+    input.read_exact(body)
 }
 
 fn put_target(body: &mut Vec<u8>, target: &Target) {
@@ -307,6 +324,10 @@ mod tests {
         assert_eq!(texts, ["s_nop 0", ""]);
 
         let refusal = Refusal { column: 7, message: "no".into() };
+        let mut wire = Vec::new();
+        Request::Link { object: b"12" }.write(&mut wire)?;
+        assert!(matches!(OwnedRequest::read(&mut wire.as_slice())?, OwnedRequest::Link { object } if object == b"12"));
+
         let diagnostic = Diagnostic { severity: Severity::Warning, line: 1, column: 2, message: "hey".into() };
         let mut wire = Vec::new();
         Reply::Encoded(Err(refusal.clone())).write(&mut wire)?;

@@ -6,18 +6,17 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc;
 
 use super::protocol::{OwnedRequest, OwnedStretch, Reply};
-use crate::disassembler::Disassembler;
-use crate::emitter::Emitter;
 use crate::encodings::{Encodings, Outcome, Window};
-use crate::library::Library;
+use crate::engine::{Disassemble, Emit, Engine};
 use crate::{Assembly, Error, Target};
 
 /// What a worker may map; LLVM itself and the longest source text take 1 GiB.
 const MEMORY_BYTES: u64 = 8 << 30;
+/// Answers are sent in such pieces: with 8 KiB, half of the time went into changing processes.
+const SENT_BYTES: usize = 64 << 10;
 
 /// Serves until the parent closes the socket.
 pub(super) fn main(library: &Path) -> ! {
@@ -29,15 +28,15 @@ pub(super) fn main(library: &Path) -> ! {
 
 fn serve(path: &Path) -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut out = BufWriter::new(socket.try_clone()?);
-    let library = match Library::load(path) {
-        Ok(library) => library,
+    let mut out = BufWriter::with_capacity(SENT_BYTES, socket.try_clone()?);
+    let engine = match Engine::load(path) {
+        Ok(engine) => engine,
         Err(error) => {
             refuse(&error, &mut out)?;
             return out.flush();
         }
     };
-    Reply::Ready(&library.to_string()).write(&mut out)?;
+    Reply::Ready(&engine.to_string()).write(&mut out)?;
     out.flush()?;
 
     // Requests are read on a thread of their own, so that the parent's end is seen even while LLVM hangs.
@@ -49,7 +48,7 @@ fn serve(path: &Path) -> io::Result<()> {
         }
         end()
     });
-    let mut server = Server { library, learners: HashMap::new(), emitters: HashMap::new() };
+    let mut server = Server { engine, learners: HashMap::new(), emitters: HashMap::new() };
     for request in requests {
         match server.answer(&request, &mut out).map_err(io::Error::downcast::<Error>) {
             Ok(()) => Reply::Done.write(&mut out)?,
@@ -63,14 +62,14 @@ fn serve(path: &Path) -> io::Result<()> {
 
 /// What this worker has made for each target.
 struct Server {
-    library: Arc<Library>,
+    engine: Engine,
     learners: HashMap<Target, Learner>,
-    emitters: HashMap<Target, Emitter>,
+    emitters: HashMap<Target, Box<dyn Emit>>,
 }
 
 /// A target's context, and what this worker has told of it: each encoding is decoded and sent once.
 struct Learner {
-    disassembler: Disassembler,
+    disassembler: Box<dyn Disassemble + Send>,
     told: Encodings,
 }
 
@@ -81,13 +80,17 @@ impl Server {
             OwnedRequest::Decode(stretch) => self.learner(&stretch.target)?.decode(stretch, out),
             OwnedRequest::Encode { target, texts } => {
                 let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-                let encoded = self.emitter(target)?.encode(&texts);
+                let encoded = self.emitter(target)?.encode(&texts).map_err(io::Error::other)?;
                 encoded.into_iter().try_for_each(|encoded| Reply::Encoded(encoded).write(out))
             }
             OwnedRequest::Assemble { target, source } => {
-                let Assembly { object, diagnostics } = self.emitter(target)?.assemble(source);
+                let assembly = self.emitter(target)?.assemble(source).map_err(io::Error::other)?;
+                let Assembly { object, diagnostics } = assembly;
                 diagnostics.into_iter().try_for_each(|diagnostic| Reply::Diagnosed(diagnostic).write(out))?;
                 object.map_or(Ok(()), |object| Reply::Object(&object).write(out))
+            }
+            OwnedRequest::Link { object } => {
+                Reply::Object(&self.engine.link(object).map_err(io::Error::other)?).write(out)
             }
         }
     }
@@ -96,16 +99,16 @@ impl Server {
         Ok(match self.learners.entry(target.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let disassembler = Disassembler::new(&self.library, target).map_err(io::Error::other)?;
+                let disassembler = self.engine.disassembler(target).map_err(io::Error::other)?;
                 new.insert(Learner { disassembler, told: Encodings::new() })
             }
         })
     }
 
-    fn emitter(&mut self, target: &Target) -> io::Result<&mut Emitter> {
+    fn emitter(&mut self, target: &Target) -> io::Result<&mut Box<dyn Emit>> {
         Ok(match self.emitters.entry(target.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Emitter::new(&self.library, target).map_err(io::Error::other)?),
+            Entry::Vacant(new) => new.insert(self.engine.emitter(target).map_err(io::Error::other)?),
         })
     }
 }

@@ -4,6 +4,7 @@
 //! `COAX_CORPUS=DIR` adds every code object below DIR.
 
 mod assembling;
+mod comgr;
 mod encoding;
 mod linking;
 mod noise;
@@ -25,6 +26,9 @@ fn main() -> ExitCode {
     if let Some(library) = std::env::var_os(workers::VICTIM) {
         return if workers::be_a_victim(library.into()).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
+    if let Some(library) = std::env::var_os(comgr::NO_ROOM) {
+        return if comgr::work_without_room(library.into()).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let engines = Engine::all();
     let trials = [
         objdump::trials(&engines),
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
         workers::trials(&engines),
         linking::trials(),
         noise::trials(),
+        comgr::trials(),
     ];
     let trials = trials.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

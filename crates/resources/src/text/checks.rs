@@ -54,17 +54,29 @@ pub fn totals(facts: &Facts<'_>, target: Option<&isa::Target>) -> Vec<String> {
     found
 }
 
+/// What the descriptor's directives say.
+#[derive(Default)]
+pub struct Directives {
+    /// Where they disagree with the rest, each as `:line: what is wrong`.
+    pub contradictions: Vec<String>,
+    /// `.amdhsa_next_free_vgpr`
+    pub next_free_vgpr: Option<u32>,
+    /// `.amdhsa_workgroup_processor_mode`, where it is there and has a value: it goes by the target's features else.
+    pub workgroup_processor_mode: Option<bool>,
+}
+
 /// The descriptor's directives against the rest. Register counts may be raised, to keep more waves off, and never
-/// lowered. Each is `:line: what is wrong`.
+/// lowered.
 pub fn descriptor(
     facts: &Facts<'_>,
     block: &DescriptorBlock<'_>,
     values: &mut Values<'_, '_>,
     line_of: impl Fn(usize) -> usize,
-) -> Vec<String> {
+) -> Directives {
     let value = |metric: Metric| facts.cells[metric].value();
     let wave32 = facts.entry.wavefront_size.value().map(|lanes| u64::from(lanes == 32));
-    let mut found = Vec::new();
+    let mut directives = Directives::default();
+    let found = &mut directives.contradictions;
     for (field, text, at) in block.fields() {
         let (known, may_exceed) = match field {
             b".amdhsa_group_segment_fixed_size" => (value(Metric::LdsStaticBytes), false),
@@ -73,6 +85,10 @@ pub fn descriptor(
             b".amdhsa_next_free_sgpr" => (value(Metric::NumberedSgpr), true),
             b".amdhsa_kernarg_size" => (facts.entry.kernarg_segment_size.value(), false),
             b".amdhsa_wavefront_size32" => (wave32, false),
+            b".amdhsa_workgroup_processor_mode" => {
+                directives.workgroup_processor_mode = values.eval(strip_comment(text)).ok().map(|mode| mode != 0);
+                continue;
+            }
             _ => continue,
         };
         let Some(known) = known else { continue };
@@ -81,10 +97,13 @@ pub fn descriptor(
             // Symbols that the assembler itself defines.
             Err(EvalError::Undefined(symbol)) if symbol.starts_with(".amdgcn.") => {}
             Err(why) => found.push(format!(":{}: {field} has no value: {why}", line_of(at))),
+            Ok(stated) if field == ".amdhsa_next_free_vgpr" && u64::try_from(stated).is_ok_and(|s| s >= known) => {
+                directives.next_free_vgpr = u32::try_from(stated).ok();
+            }
             Ok(0) if field == ".amdhsa_kernarg_size" => {} // "not recorded"
             Ok(stated) if u64::try_from(stated).is_ok_and(|s| s == known || (may_exceed && s > known)) => {}
             Ok(stated) => found.push(format!(":{}: {field} is {stated}, elsewhere it is {known}", line_of(at))),
         }
     }
-    found
+    directives
 }

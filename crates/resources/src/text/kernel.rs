@@ -15,6 +15,7 @@ use super::sites::Sites;
 use super::values::{Definition, Values};
 use super::{FileKernels, Origin, kernel_name};
 use crate::cell::{Cell, Cells};
+use crate::launch::Launch;
 use crate::metric::Metric;
 use crate::record::{self, Record};
 use crate::sites::{self, SiteCounts};
@@ -213,8 +214,12 @@ impl<'a> Reader<'_, 'a> {
         }
         let facts = checks::Facts { kernel: name, cells: &cells, private_segment: &private_segment, entry };
         let mut contradictions = checks::totals(&facts, self.isa_target.as_ref());
+        let mut launch = Launch::from_metadata(entry);
         if let Some(block) = self.descriptors.get(name.as_bytes()) {
-            contradictions.extend(checks::descriptor(&facts, block, &mut values, |at| self.scan.line_of(at)));
+            let found = checks::descriptor(&facts, block, &mut values, |at| self.scan.line_of(at));
+            contradictions.extend(found.contradictions);
+            launch.allocated_vgprs = found.next_free_vgpr;
+            launch.workgroup_processor_mode = found.workgroup_processor_mode;
         }
         problems.extend(contradictions.iter().map(|c| format!("{}{c}", self.source)));
         let notes = [
@@ -228,6 +233,7 @@ impl<'a> Reader<'_, 'a> {
             problems,
             source: self.source_name.clone(),
             identity: None,
+            launch: Some(launch),
         }
     }
 

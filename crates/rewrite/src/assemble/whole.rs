@@ -9,13 +9,14 @@ use asm::statement::Statement;
 use llvm::{Assembler, Severity, Target, Toolchain};
 use object::elf::FileHeader64;
 use object::read::elf::ElfFile;
-use object::{LittleEndian, Object as _, ObjectSection, ObjectSymbol, SectionFlags, SectionIndex};
+use object::{LittleEndian, Object as _, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SectionIndex};
 
 use super::bits::Bits;
-use super::{Assembled, LineCode, Pins, S_NOP, Section};
+use super::{Assembled, LineCode, Pins, Relocation, S_NOP, Section};
 use crate::error::{Error, ErrorKind, Message, Result};
 use crate::hint;
 use crate::source::Source;
+use crate::tables::{Reference, Tables};
 
 type Elf<'d> = ElfFile<'d, FileHeader64<LittleEndian>>;
 
@@ -73,7 +74,7 @@ fn run(
         .map(|diagnostic| {
             let ours = marked.shift.get(&diagnostic.line).copied().unwrap_or(0);
             let column = diagnostic.column.saturating_sub(ours);
-            Message { column, ..Message::at(diagnostic.line, diagnostic.message.clone()) }
+            Message { column, ..super::message_of(diagnostic, source.text) }
         })
         .collect();
     let Some(object) = assembly.object.filter(|_| messages.is_empty()) else {
@@ -82,6 +83,7 @@ fn run(
         return Err(Error { kind: ErrorKind::Input, messages });
     };
     let damaged = |error: object::read::Error| Error::input(format!("LLVM's object: {error}"));
+    let tables = Tables::read(&object)?;
     let object = Elf::parse(&*object).map_err(damaged)?;
     let mut assembled = Assembled::default();
     for section in object.sections() {
@@ -91,7 +93,10 @@ fn run(
         }
         let mut done = places(&object, section.index(), section.name().map_err(damaged)?);
         done.bytes = section.data().map_err(damaged)?.to_vec();
-        done.linked_line = section.relocations().next().map(|(at, _)| done.line_at(at as u32));
+        done.links = links(&object, &section, &done);
+        let relocation =
+            |own: &Reference| Relocation { offset: own.offset as u32, kind: own.kind, leads_to: own.leads_to(&tables) };
+        done.relocations = tables.references_of(section.index().0).map(relocation).collect();
         apply_hints(toolchain, target, &marked.hints, &mut done)?;
         assembled.sections.push(done);
     }
@@ -164,6 +169,18 @@ fn places(object: &Elf<'_>, index: SectionIndex, name: &str) -> Section {
     done.lines.sort_by_key(|line| (line.offset, line.line));
     done.labels.sort_by_key(|label| label.1);
     done
+}
+
+/// What a linker would fill in.
+fn links<'d>(object: &Elf<'_>, section: &impl ObjectSection<'d>, done: &Section) -> Vec<(u32, String)> {
+    let name = |target| {
+        let RelocationTarget::Symbol(index) = target else { return None };
+        let symbol = object.symbol_by_index(index).ok()?;
+        let section = || object.section_by_index(symbol.section_index()?).ok()?.name().ok().map(str::to_owned);
+        symbol.name().ok().filter(|name| !name.is_empty()).map(str::to_owned).or_else(section)
+    };
+    let links = section.relocations();
+    links.map(|(at, link)| (done.line_at(at as u32), name(link.target()).unwrap_or_else(|| "?".into()))).collect()
 }
 
 fn apply_hints(

@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use codeobj::code_object::NamedSymbol;
+use codeobj::code_object::{NamedSymbol, Visibility};
 use llvm::{Instruction, Listing};
 
+use super::relocated::Relocated;
+use super::remarks::Remarks;
+use super::rest::Rest;
 use super::symbols::{directives, quoted};
 use super::{Counts, Options};
-use crate::code::Code;
+use crate::code::{Code, Label};
 use crate::error::Result;
 use crate::identity::{Identities, Identity};
 use crate::object::Object;
@@ -30,11 +33,14 @@ pub(super) fn write(
     object: &Object<'_>,
     code: &Code<'_>,
     identities: &Identities<'_>,
+    rest: Option<&Rest>,
     options: Options,
     text: &mut String,
     counts: &mut Counts,
 ) -> Result<()> {
-    let mut lines = Lines { code, identities, options, text, counts, function: 0, skip_to: 0 };
+    let remarks = rest.filter(|_| options.comments).map(|_| Remarks::of(code));
+    let mut lines = Lines { code, identities, rest, options, remarks, text, counts, function: 0, skip_to: 0 };
+    lines.alignment();
     let symbols: HashMap<&str, &NamedSymbol> =
         object.symbols_of(code.section).into_iter().map(|(_, symbol)| (&*symbol.name, symbol)).collect();
     let mut labels = code.labels.iter().peekable();
@@ -54,12 +60,12 @@ pub(super) fn write(
             lines.text.push_str("\t.p2align 8\t; the second entry, for kernels whose arguments are preloaded\n");
         }
         while let Some(label) = labels.next_if(|label| label.offset <= offset) {
-            lines.label(label.is_symbol.then(|| symbols.get(&*label.name).copied()), &label.name);
+            lines.label(label.is_symbol.then(|| symbols.get(&*label.name).copied()), label);
         }
         lines.instruction(offset, listing, instruction)?;
     }
     for label in labels {
-        lines.label(label.is_symbol.then(|| symbols.get(&*label.name).copied()), &label.name);
+        lines.label(label.is_symbol.then(|| symbols.get(&*label.name).copied()), label);
     }
     for (_, symbol) in object.symbols_of(code.section).iter().filter(|(_, symbol)| symbol.size != 0) {
         let _ = writeln!(lines.text, "\t.size {}, {}", quoted(&symbol.name), symbol.size);
@@ -70,7 +76,9 @@ pub(super) fn write(
 struct Lines<'w> {
     code: &'w Code<'w>,
     identities: &'w Identities<'w>,
+    rest: Option<&'w Rest>,
     options: Options,
+    remarks: Option<Remarks>,
     text: &'w mut String,
     counts: &'w mut Counts,
     /// Where the function starts that is being written.
@@ -81,8 +89,13 @@ struct Lines<'w> {
 
 impl Lines<'_> {
     /// A label; `symbol` is what the symbol table has for it, if it is a symbol at all.
-    fn label(&mut self, symbol: Option<Option<&NamedSymbol>>, name: &str) {
+    fn label(&mut self, symbol: Option<Option<&NamedSymbol>>, label: &Label) {
+        let name = &label.name;
         match symbol {
+            Some(Some(symbol)) if self.rest.is_some_and(|rest| rest.late.contains(&symbol.name)) => {
+                let symbol = NamedSymbol { visibility: Visibility::Default, ..symbol.clone() };
+                self.text.push_str(&directives(&symbol));
+            }
             Some(Some(symbol)) => self.text.push_str(&directives(symbol)),
             Some(None) => {
                 let _ = writeln!(self.text, "\t.type {},@function", quoted(name));
@@ -90,7 +103,22 @@ impl Lines<'_> {
             None => {}
         }
         self.text.push_str(&quoted(name));
-        self.text.push_str(":\n");
+        let depth = self.remarks.as_ref().map_or(0, |remarks| remarks.depth(label.offset));
+        let _ = match depth {
+            0 => writeln!(self.text, ":"),
+            depth => writeln!(self.text, ":\t; loop depth {depth}"),
+        };
+    }
+
+    /// That of the section, where no kernel asks for as much.
+    fn alignment(&mut self) {
+        let section = self.code.section;
+        let align = self.rest.and_then(|rest| rest.tables.sections.get(section.index)).map_or(0, |header| header.align);
+        let is_aligned = |start: u32| (section.address + u64::from(start)).is_multiple_of(KERNEL_ALIGNMENT);
+        let has_kernel = section.spans.iter().any(|span| span.kernel.is_some() && is_aligned(span.range.start));
+        if align > if has_kernel { KERNEL_ALIGNMENT } else { 4 } && align.is_power_of_two() {
+            let _ = writeln!(self.text, "\t.p2align {}", align.trailing_zeros());
+        }
     }
 
     fn instruction(&mut self, offset: u32, listing: &Listing, instruction: &Instruction) -> Result<()> {
@@ -108,6 +136,15 @@ impl Lines<'_> {
         let start = self.text.len();
         self.text.push('\t');
         let mut remark = "";
+        let relocated = self.rest.and_then(|rest| rest.relocated.get(&(self.code.section.index, offset)));
+        if let Some(Relocated::Text(relocated)) = relocated {
+            self.text.push_str(relocated);
+            if self.options.comments {
+                self.comment(start, offset, bytes, relocated);
+            }
+            self.text.push('\n');
+            return Ok(());
+        }
         match self.identities.of(bytes, listing, instruction)? {
             Identity::Text => self.statement(offset, listing, instruction),
             Identity::Hint(hint) => {
@@ -130,9 +167,12 @@ impl Lines<'_> {
             self.text.push_str(" ; untrusted");
         }
         if self.options.comments {
-            self.comment(start, offset, bytes);
+            self.comment(start, offset, bytes, listing.text(instruction));
         }
         self.text.push('\n');
+        if let Some(Relocated::Behind(lines)) = relocated {
+            self.text.push_str(lines);
+        }
         Ok(())
     }
 
@@ -159,7 +199,7 @@ impl Lines<'_> {
         let _ = write!(self.text, ".long {}", words.join(", "));
     }
 
-    fn comment(&mut self, start: usize, offset: u32, bytes: &[u8]) {
+    fn comment(&mut self, start: usize, offset: u32, bytes: &[u8], printed: &str) {
         let width = self.text.len() - start;
         self.text.extend(std::iter::repeat_n(' ', COMMENT_COLUMN.saturating_sub(width).max(1)));
         let _ = write!(self.text, "; +{:#x}:", offset - self.function);
@@ -167,6 +207,9 @@ impl Lines<'_> {
             self.text.push(' ');
             hexadecimal(word, self.text);
         });
+        if let Some(remarks) = &mut self.remarks {
+            remarks.banks(offset, printed, self.text);
+        }
     }
 
     /// How many equal words of filling there are from here to the end of the function; none while code follows.
@@ -176,6 +219,12 @@ impl Lines<'_> {
             return None;
         }
         let end = self.run_end(offset);
+        if let Some(rest) = self.rest.filter(|rest| !rest.relocated.is_empty()) {
+            let mut words = (offset..end as u32).step_by(4);
+            if words.any(|word| rest.relocated.contains_key(&(self.code.section.index, word))) {
+                return None;
+            }
+        }
         let run = &self.code.bytes[offset as usize..end];
         (run.len() >= 4 * SHORTEST_FILLING && run.len().is_multiple_of(4) && words(run).all(|other| other == word))
             .then_some(run.len() / 4)

@@ -9,7 +9,7 @@ use object::elf::FileHeader64;
 use object::read::elf::ElfFile;
 use object::{LittleEndian, Object as _, ObjectSection, ObjectSymbol};
 
-use super::{descriptor, metadata};
+use super::{descriptor, descriptor_name, metadata};
 use crate::build;
 use crate::error::{Error, Message, Result};
 use crate::object::Object;
@@ -65,15 +65,30 @@ pub enum FieldChange {
     Other,
 }
 
+impl FieldEdit {
+    /// Whether it says how much LDS a kernel is given.
+    pub(crate) fn is_of_lds(&self, of: &str) -> bool {
+        match &self.change {
+            FieldChange::Descriptor { kernel, field, .. } => kernel == of && *field == "group_segment_fixed_size",
+            FieldChange::Metadata { kernel, key, .. } => kernel == of && key == ".group_segment_fixed_size",
+            FieldChange::Other => false,
+        }
+    }
+}
+
 impl Described {
     /// Assembles `source` for what it says.
     ///
     /// # Errors
     /// What does not assemble.
     pub fn of(toolchain: &Toolchain, target: &Target, source: &Source<'_>) -> Result<Described> {
-        let object = build::relocatable(toolchain, target, source)?;
+        Described::in_object(&build::relocatable(toolchain, target, source)?)
+    }
+
+    /// What an object has that LLVM's assembler made.
+    pub(crate) fn in_object(object: &[u8]) -> Result<Described> {
         let damaged = |error: object::read::Error| Error::input(format!("LLVM's object: {error}"));
-        let file = ElfFile::<FileHeader64<LittleEndian>>::parse(&*object).map_err(damaged)?;
+        let file = ElfFile::<FileHeader64<LittleEndian>>::parse(object).map_err(damaged)?;
         let mut described = Described::default();
         for symbol in file.symbols() {
             let Some(kernel) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else { continue };
@@ -99,7 +114,9 @@ impl Described {
 pub fn field_edits(toolchain: &Toolchain, object: &Object<'_>, source: &Source<'_>) -> Result<Vec<FieldEdit>> {
     let range = CodeObject::metadata_range(object.bytes)?;
     let content = range.map(|range| &object.bytes[range]);
-    if source.blocks.iter().all(|block| is_unchanged(object, content, block)) {
+    if source.blocks.iter().all(|block| is_unchanged(object, content, block))
+        && bytes_are_unchanged(object, content, source)
+    {
         return Ok(Vec::new());
     }
     let described = Described::of(toolchain, &object.target, source)?;
@@ -107,7 +124,12 @@ pub fn field_edits(toolchain: &Toolchain, object: &Object<'_>, source: &Source<'
     for (name, bytes) in &described.descriptors {
         let Some(kernel) = object.code_object.kernels.iter().find(|kernel| kernel.name == *name) else { continue };
         let Ok(placed) = &kernel.descriptor else { continue };
-        for (field, own, wanted) in descriptor::differing(placed.descriptor.bytes(), bytes, object.family()) {
+        let differing = descriptor::differing(placed.descriptor.bytes(), bytes, object.family());
+        if differing.is_empty() && !descriptor::same(placed.descriptor.bytes(), bytes) {
+            let what = format!("the descriptor of `{name}` has other bits where this processor has no field");
+            edits.push(FieldEdit { line: line_of(source, name, "").0, what, change: FieldChange::Other });
+        }
+        for (field, own, wanted) in differing {
             let what = format!("the descriptor of `{name}` has {field} {own}, this text makes it {wanted}");
             let (line, said) = line_of(source, name, field);
             let change = FieldChange::Descriptor { kernel: name.clone(), field, value: wanted, said };
@@ -146,10 +168,29 @@ fn is_unchanged(object: &Object<'_>, content: Option<&[u8]>, block: &Block<'_>) 
     }
 }
 
+/// Whether what stands as bytes in the text is as [`super::Facts`] writes it.
+fn bytes_are_unchanged(object: &Object<'_>, content: Option<&[u8]>, source: &Source<'_>) -> bool {
+    let descriptors = object.code_object.kernels.iter().all(|kernel| match &kernel.descriptor {
+        Ok(placed) if label_line(source, &kernel.name).is_some() => {
+            source.text.contains(&descriptor::as_bytes(&placed.descriptor, object.family(), &kernel.name))
+        }
+        _ => true,
+    });
+    let has_note = source.text.contains(metadata::NOTE_SECTION);
+    descriptors && (!has_note || content.is_some_and(|content| source.text.contains(&metadata::as_bytes(content))))
+}
+
+/// The line of the label of a descriptor that is bytes.
+fn label_line(source: &Source<'_>, kernel: &str) -> Option<u32> {
+    let label = format!("\n{}:", descriptor_name(kernel));
+    let at = memchr::memmem::find(source.text.as_bytes(), label.as_bytes())?;
+    Some(memchr::memchr_iter(b'\n', &source.text.as_bytes()[..=at]).count() as u32 + 1)
+}
+
 /// The line of a kernel's block that sets a field, and the number there; else the line that opens the block.
 fn line_of(source: &Source<'_>, kernel: &str, field: &str) -> (u32, Option<u64>) {
     let block = source.blocks.iter().find(|block| block.kernel.is_some_and(|name| name.trim_matches('"') == kernel));
-    let Some(block) = block else { return (0, None) };
+    let Some(block) = block else { return (label_line(source, kernel).unwrap_or(0), None) };
     let directive = match field {
         "granulated_workitem_vgpr_count" => "next_free_vgpr",
         "granulated_wavefront_sgpr_count" => "next_free_sgpr",
@@ -205,6 +246,25 @@ fn differences(own: &Node<'_>, wanted: &Node<'_>, path: String, found: &mut Vec<
             }
         }
         (own, wanted) if own == wanted => {}
+        (Node::Map(own), Node::Map(wanted)) => {
+            for (key, node) in own {
+                match wanted.iter().find(|(other, _)| other == key) {
+                    Some((_, other)) => differences(node, other, format!("{path}{}", metadata::scalar(key)), found),
+                    None => {
+                        let what = format!("{path}{} is not in this text", metadata::scalar(key));
+                        found.push(Difference { what, path: path.clone(), number: None });
+                    }
+                }
+            }
+            for (key, _) in wanted.iter().filter(|(key, _)| !own.iter().any(|(other, _)| other == key)) {
+                let what = format!("{path}{} is new in this text", metadata::scalar(key));
+                found.push(Difference { what, path: path.clone(), number: None });
+            }
+        }
+        (Node::List(own), Node::List(wanted)) => {
+            let what = format!("{path} has {} entries, this text makes it {}", own.len(), wanted.len());
+            found.push(Difference { what, path, number: None });
+        }
         (Node::Map(_) | Node::List(_), _) | (_, Node::Map(_) | Node::List(_)) => {
             found.push(Difference { what: format!("{path} has other entries"), path, number: None });
         }

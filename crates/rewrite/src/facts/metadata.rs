@@ -22,13 +22,21 @@ pub(super) fn write(toolchain: &Toolchain, object: &Object<'_>, content: &[u8]) 
     {
         return Ok(block);
     }
-    let words = [7, content.len() as u32, NT_AMDGPU_METADATA].map(u32::to_le_bytes).concat();
-    let mut text = String::from("\n\t.section .note,\"a\",@note\n\t.p2align 2\n");
-    text += &byte_lines(&[&words, &OWNER[..]].concat());
-    text += &byte_lines(content);
-    text += "\t.p2align 2\n";
+    let mut text = as_bytes(content);
     yaml.lines().for_each(|line| text += &format!("\t; {line}\n"));
     Ok(text)
+}
+
+/// What begins the section of metadata that is bytes.
+pub(super) const NOTE_SECTION: &str = "\n\t.section .note,\"a\",@note\n";
+
+/// The whole note as bytes.
+pub(super) fn as_bytes(content: &[u8]) -> String {
+    let words = [7, content.len() as u32, NT_AMDGPU_METADATA].map(u32::to_le_bytes).concat();
+    let mut text = format!("{NOTE_SECTION}\t.p2align 2\n");
+    text += &byte_lines(&[&words, &OWNER[..]].concat());
+    text += &byte_lines(content);
+    text + "\t.p2align 2\n"
 }
 
 /// The content of the note as YAML.

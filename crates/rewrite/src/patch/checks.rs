@@ -1,18 +1,15 @@
 //! What an edit may break although its text assembles: registers that the kernel was not given, addresses computed from
 //! the program counter.
 
-use std::collections::HashMap;
+use llvm::Toolchain;
 
-use llvm::{EncodingId, Listing, Toolchain};
-
+use super::lds;
 use crate::assemble::Section;
 use crate::code::Code;
 use crate::error::{Message, Result};
 use crate::object::{CodeSection, Object, Span};
-use crate::registers::{self, Counts, File};
-
-/// The instruction that chooses which 256 of up to 1024 VGPRs a number means (gfx1250).
-const VGPR_BANK: &str = "s_set_vgpr_msb";
+use crate::part::{Part, VGPR_BANK};
+use crate::registers::File;
 
 /// What control does not run past.
 const ENDS: [&str; 5] = ["s_endpgm", "s_setpc_b64", "s_set_pc_i64", "s_branch", "s_add_pc_i64"];
@@ -28,6 +25,8 @@ pub(super) struct Findings {
     pub addresses: Vec<Message>,
     /// Code that does not end any more.
     pub ends: Vec<Message>,
+    /// LDS that it did not use.
+    pub lds: Vec<lds::Use>,
 }
 
 /// A file of which a kernel needs more registers than it was given.
@@ -47,6 +46,7 @@ impl Findings {
         self.beyond.extend(other.beyond);
         self.addresses.extend(other.addresses);
         self.ends.extend(other.ends);
+        self.lds.extend(other.lds);
     }
 }
 
@@ -71,6 +71,7 @@ pub(super) fn check(
         }
         addresses(&old, &decoded, new, &mut findings.addresses);
         end(&old, &decoded, new, &mut findings);
+        findings.lds.extend(lds::fresh(now, &old, &decoded, new));
         let notes = &mut findings.notes;
         match object.kernel(span) {
             Some(_) => allocation(object, span, &old, &decoded, new, &mut findings),
@@ -82,52 +83,6 @@ pub(super) fn check(
         }
     }
     Ok(findings)
-}
-
-/// The code of a span.
-struct Part<'a> {
-    code: &'a Code<'a>,
-    span: &'a Span,
-}
-
-impl<'a> Part<'a> {
-    fn new(code: &'a Code<'a>, span: &'a Span) -> Self {
-        Part { code, span }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.code.bytes[self.span.range.start as usize..self.span.range.end as usize]
-    }
-
-    fn texts(&self) -> impl Iterator<Item = (u32, &'a str)> {
-        let (start, end) = (self.span.range.start, self.span.range.end);
-        let inside = self.code.instructions().skip_while(move |(offset, ..)| *offset < start);
-        let inside = inside.take_while(move |(offset, ..)| *offset < end);
-        inside.map(|(offset, listing, instruction)| (offset, listing.text(instruction)))
-    }
-
-    /// The last instruction in front of the filler.
-    fn last(&self) -> Option<(u32, &'a str)> {
-        self.texts().filter(|(_, text)| !is_filler(text)).last()
-    }
-
-    fn counts(&self) -> Counts {
-        let mut seen: HashMap<EncodingId, ()> = HashMap::new();
-        let mut counts = Counts::default();
-        let inside = self.code.instructions().filter(|(offset, ..)| self.span.range.contains(offset));
-        for (_, listing, instruction) in inside {
-            if seen.insert(instruction.encoding, ()).is_none() {
-                counts.raise(Counts::of(Listing::text(listing, instruction)));
-            }
-        }
-        counts
-    }
-
-    /// Where the program counter is read.
-    fn program_counters(&self) -> Vec<u32> {
-        let reads = |text: &str| text.starts_with("s_getpc") || text.starts_with("s_get_pc");
-        self.texts().filter(|(_, text)| reads(text)).map(|(offset, _)| offset).collect()
-    }
 }
 
 /// Whether a kernel or function that ended still does. Behind its last instruction follow filler, and then the next one.
@@ -147,18 +102,14 @@ fn end(old: &Part<'_>, new: &Part<'_>, section: &Section, findings: &mut Finding
     }
 }
 
-/// What may stand behind the end of code: nothing that LLVM knows is an empty text.
-fn is_filler(text: &str) -> bool {
-    text.is_empty() || text.starts_with("s_nop") || text.starts_with("s_code_end")
-}
-
 /// An address is the program counter and a distance in a literal, which nothing adjusts here.
 fn addresses(old: &Part<'_>, new: &Part<'_>, section: &Section, messages: &mut Vec<Message>) {
     let (before, after) = (old.program_counters(), new.program_counters());
     if let Some(moved) = after.iter().find(|offset| before.binary_search(offset).is_err()) {
         let text = new.texts().find(|(offset, _)| offset == moved).map_or("", |(_, text)| text);
         let message = format!("`{text}` is not where it was, and the distances added to its result are not adjusted");
-        let help = "keep what stands before it at its size: put `s_nop 0` in the place of what you take out";
+        let help = "--grow adjusts them; or keep what stands before it at its size: put `s_nop 0` in the place of what you \
+                    take out";
         messages.push(Message::at(section.line_at(*moved), message).help(help));
     }
 }
@@ -179,29 +130,14 @@ fn allocation(
             .push(Message::new(format!("the registers of {} are not checked: its descriptor is not known", span.name)));
         return;
     };
-    let banked = new.texts().any(|(_, text)| text.starts_with(VGPR_BANK));
     let (before, after) = (old.counts(), new.counts());
-    for file in File::ALL {
-        if file == File::Vgpr && banked {
-            if before != after {
-                let message = format!("the VGPRs of {} are not checked: {VGPR_BANK} changes what they mean", span.name);
-                notes.push(Message::new(message));
-            }
-            continue;
-        }
-        let Some(allocated) = registers::allocated(&placed.descriptor, family, file) else { continue };
-        let limit = allocated.max(before.get(file));
-        if after.get(file) <= limit {
-            continue;
-        }
-        let Some((offset, _)) = new.texts().find(|(_, text)| Counts::of(text).get(file) > limit) else { continue };
-        let register = format!("{}{}", file.letter(), after.get(file) - 1);
-        let worst = new.texts().find(|(_, text)| Counts::of(text).get(file) == after.get(file));
-        let offset = worst.map_or(offset, |(offset, _)| offset);
-        let name = &span.name;
-        let message = format!("`{register}` is out of range: kernel `{name}` allocates {allocated} {}", file.name());
+    if new.is_banked() && before != after {
+        let message = format!("the VGPRs of {} are not checked: {VGPR_BANK} changes what they mean", span.name);
+        notes.push(Message::new(message));
+    }
+    for found in new.beyond(&placed.descriptor, family, before) {
         let help = "raise the allocation with --update-descriptor, or use a lower register";
-        let message = Message::at(section.line_at(offset), message).help(help);
-        beyond.push(Beyond { kernel: kernel.name.clone(), file, count: after.get(file), message });
+        let message = Message::at(section.line_at(found.offset), found.describe(&span.name)).help(help);
+        beyond.push(Beyond { kernel: kernel.name.clone(), file: found.file, count: found.count, message });
     }
 }

@@ -26,7 +26,8 @@ pub(super) fn check(
     let Some(moved) = kept.pairs().iter().find(|(old, new)| old != new) else { return Ok(Vec::new()) };
     let code = linked::Code::of_section(toolchain, object, section)?;
     let mut messages = Vec::new();
-    let help = "keep the code in between at its size: put `s_nop 0` in the place of what you take out";
+    let help =
+        "--grow adjusts it; or keep the code in between at its size: put `s_nop 0` in the place of what you take out";
     for (index, base) in code.instructions().iter().enumerate() {
         let Some(new_base) = kept.new_offset(base.offset) else { continue };
         let line = new.line_at(new_base);

@@ -1,6 +1,8 @@
 //! The relocations of an object that is not linked stay where they are: the instructions that they apply to have to stay
 //! too, and so has everything in the code that they point to, but for entries.
 
+use std::collections::HashSet;
+
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object as _, ObjectSection, ObjectSymbol, RelocationTarget, SymbolIndex};
 
@@ -9,6 +11,7 @@ use crate::code::Code;
 use crate::error::{Error, Message, Result};
 use crate::kept::Kept;
 use crate::object::{CodeSection, Object};
+use crate::tables::Tables;
 
 /// Something that a relocation needs where it is.
 enum Place {
@@ -53,6 +56,37 @@ pub(super) fn check(object: &Object<'_>, section: &CodeSection, codes: [&Code<'_
             messages.push(Message::at(line, text).help(help));
         }
     }
+    match messages.first().cloned() {
+        Some(first) => Err(Error { messages, ..Error::from(first) }),
+        None => Ok(()),
+    }
+}
+
+/// The relocations that a text asks for have to be those that the reference has.
+///
+/// # Errors
+/// Each that it does not have.
+pub(super) fn refuse_others(object: &Object<'_>, section: &CodeSection, new: &Section) -> Result<()> {
+    if new.relocations.is_empty() {
+        return Ok(());
+    }
+    let tables = Tables::read(object.bytes)?;
+    let own: HashSet<(u64, u32, String)> =
+        tables.references_of(section.index).map(|own| (own.offset, own.kind, own.leads_to(&tables))).collect();
+    let others = new
+        .relocations
+        .iter()
+        .filter(|other| !own.contains(&(u64::from(other.offset), other.kind, other.leads_to.clone())));
+    let messages: Vec<Message> = others
+        .map(|other| {
+            let text = format!(
+                "this needs a relocation at {}+{:#x} for {}, which the reference does not have",
+                section.name, other.offset, other.leads_to
+            );
+            let help = "`coax patch` keeps the relocations as they are; `coax asm` makes a new object";
+            Message::at(new.line_at(other.offset), text).help(help)
+        })
+        .collect();
     match messages.first().cloned() {
         Some(first) => Err(Error { messages, ..Error::from(first) }),
         None => Ok(()),

@@ -1,0 +1,153 @@
+//! SARIF 2.1.0 (OASIS) for code scanning: a rule for each metric, a result for each figure that rose. What is not
+//! trustworthy is no finding about a kernel: it becomes a notification of the tool, and the run did not succeed.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::words::plain;
+use super::{Figure, Kernel, Report, Sort};
+use crate::metric::Metric;
+use crate::policy::Judgement;
+use crate::verdict::Verdict;
+
+/// Where the schema can be had; consumers compare the text.
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+
+/// Writes the report.
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let results: Vec<Value> = report
+        .sorted(Sort::Worst)
+        .into_iter()
+        .flat_map(|kernel| kernel.judged().filter_map(move |figure| result(kernel, figure)))
+        .collect();
+    let run = json!({
+        // Alerts of `diff` and of `baseline check` are two analyses of one commit.
+        "automationDetails": { "id": format!("coax/{}/", report.command.replace(' ', "-")) },
+        "columnKind": "unicodeCodePoints",
+        "invocations": [invocation(report)],
+        "results": results,
+        "tool": { "driver": {
+            "name": "coax",
+            "rules": Metric::all().map(rule).collect::<Vec<_>>(),
+            "version": env!("CARGO_PKG_VERSION"),
+        }},
+    });
+    let log = json!({ "$schema": SCHEMA, "runs": [run], "version": "2.1.0" });
+    serde_json::to_writer_pretty(&mut *out, &log)?;
+    out.write_all(b"\n")
+}
+
+fn rule(metric: Metric) -> Value {
+    let level = if metric.is_trigger() { "error" } else { "note" };
+    let name = metric.name();
+    json!({
+        "defaultConfiguration": { "level": level },
+        "fullDescription": { "text": format!("{}. An increase costs occupancy, memory traffic or both.", metric.meaning()) },
+        "help": { "text": format!("{name}: {}. Compare the kernel's assembly before and after, or accept the increase.", metric.meaning()) },
+        "id": name,
+        "shortDescription": { "text": format!("{name} rose") },
+    })
+}
+
+fn result(kernel: &Kernel, figure: &Figure) -> Option<Value> {
+    let (level, accepted) = match &figure.judgement {
+        Judgement::Worse => ("error", None),
+        Judgement::Allowed(rule) => ("note", Some(rule)),
+        Judgement::Same | Judgement::Informational | Judgement::Better => return None,
+    };
+    let name = figure.metric.name();
+    let mut text = format!("{}: {name} {}", plain(&kernel.key), figure.change());
+    if let Some(rule) = accepted {
+        text.push_str(&format!("; accepted by {}", plain(rule)));
+    }
+    let fingerprint = fingerprint(&kernel.key, name);
+    Some(json!({
+        "level": level,
+        "locations": [location(kernel)],
+        "message": { "text": text },
+        // The first is the one that GitHub matches alerts by; it would else hash a source line, and there is none.
+        "partialFingerprints": { "primaryLocationLineHash": fingerprint, "coaxKernelMetric/v1": fingerprint },
+        "ruleId": name,
+        "ruleIndex": figure.metric as usize,
+    }))
+}
+
+/// GitHub shows no result without a file; the kernel is the place that means something.
+fn location(kernel: &Kernel) -> Value {
+    let name = kernel.key.rsplit_once("::").map_or(kernel.key.as_str(), |(_, name)| name);
+    json!({
+        "logicalLocations": [{
+            "fullyQualifiedName": plain(&kernel.key),
+            "kind": "function",
+            "name": plain(name),
+        }],
+        "physicalLocation": {
+            "artifactLocation": { "uri": uri(&kernel.source) },
+            "region": { "startLine": 1 },
+        },
+    })
+}
+
+fn invocation(report: &Report) -> Value {
+    let of_inputs = report.input_problems.iter().map(String::as_str).chain(report.unexplained());
+    let mut notifications: Vec<Value> = of_inputs.map(|text| notification(text, None)).collect();
+    for kernel in &report.kernels {
+        let location = location(kernel);
+        let said = |problem: &String| notification(&format!("{}: {problem}", kernel.key), Some(&location));
+        notifications.extend(kernel.problems.iter().map(said));
+        if kernel.problems.is_empty() && kernel.level() == super::words::Level::Error {
+            notifications.push(said(&kernel.summary()));
+        }
+    }
+    json!({
+        "executionSuccessful": report.verdict != Verdict::NotTrustworthy,
+        "exitCode": report.verdict.exit_code(),
+        "exitCodeDescription": report.verdict.line(),
+        "toolExecutionNotifications": notifications,
+    })
+}
+
+fn notification(text: &str, location: Option<&Value>) -> Value {
+    let mut value = json!({ "level": "error", "message": { "text": plain(text) } });
+    if let Some(location) = location {
+        value["locations"] = json!([location]);
+    }
+    value
+}
+
+/// The same for a kernel and metric in every run, whatever the figures.
+fn fingerprint(key: &str, metric: &str) -> String {
+    let digest = Sha256::new().chain_update(key).chain_update([0]).chain_update(metric).finalize();
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A relative URI: everything but unreserved characters and `/` is encoded (RFC 3986, 2.3).
+fn uri(path: &str) -> String {
+    let mut uri = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => uri.push(byte.into()),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_relative_uris() {
+        assert_eq!(uri("a b/lib.so!hip_fatbin[0]"), "a%20b/lib.so%21hip_fatbin%5B0%5D");
+        assert_eq!(uri("gfx942:xnack+"), "gfx942%3Axnack%2B"); // a colon would make it a scheme
+    }
+
+    #[test]
+    fn fingerprints_tell_kernels_and_metrics_apart() {
+        assert_ne!(fingerprint("a", "bc"), fingerprint("ab", "c"));
+        assert_eq!(fingerprint("a", "vgpr").len(), 32);
+    }
+}

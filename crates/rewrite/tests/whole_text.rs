@@ -1,0 +1,246 @@
+//! The text of a code object says everything that is loaded: LLVM's own tools find the same in what it assembles to.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::process::Command;
+
+use llvm::{Assembler, Target, Toolchain};
+use rewrite::disasm::{self, Options};
+use rewrite::{Object, Source, build};
+
+/// Data of every kind, and code that names it in every way.
+const SOURCE: &str = r#"
+    .text
+    .globl behind
+    .globl k
+    .p2align 8
+    .type k,@function
+k:
+    s_getpc_b64 s[4:5]
+    s_add_u32 s4, s4, counter@rel32@lo+4
+    s_addc_u32 s5, s5, counter@rel32@hi+12
+    s_getpc_b64 s[6:7]
+    s_add_u32 s6, s6, constants@rel32@lo+8
+    s_addc_u32 s7, s7, constants@rel32@hi+16
+    s_mov_b32 s8, 0x12345678
+.Linner:
+    s_endpgm
+.Lk_end:
+    .size k, .Lk_end-k
+    .hidden behind
+    .type behind,@function
+behind:
+    s_setpc_b64 s[30:31]
+    .section .rodata,"a",@progbits
+    .p2align 3
+constants:
+    .byte 1
+    .long 0x01020304
+    .byte 2, 3, 4
+    .type constants,@object
+    .size constants, 8
+    .long k-.
+    .long inside-constants
+    .p2align 6
+    .amdhsa_kernel k
+    .amdhsa_next_free_vgpr 8
+    .amdhsa_next_free_sgpr 32
+    .amdhsa_accum_offset 8
+    .end_amdhsa_kernel
+inside:
+    .quad 77
+    .section .rodata.str1.1,"aMS",@progbits,1
+.Lhello:
+    .asciz "hello"
+    .asciz "world, which is long"
+    .data
+    .p2align 4
+    .globl counter
+    .protected counter
+    .type counter,@object
+counter:
+    .long 7
+    .zero 60
+    .short 9
+    .size counter, 66
+    .section .data.rel.ro,"aw",@progbits
+    .p2align 3
+    .type pointers,@object
+pointers:
+    .quad counter+4
+    .quad .Linner
+    .quad behind
+    .quad inside+8
+    .size pointers, 32
+    .section .init_array,"aw",@init_array
+    .p2align 3
+    .quad behind
+    .section .mine,"aw",@progbits
+    .byte 1, 2, 3
+    .bss
+    .p2align 5
+    .globl zeros
+    .type zeros,@object
+zeros:
+    .zero 100
+    .size zeros, 100
+    .weak maybe
+    .set some.number, 0x1234
+    .type tentative,@object
+    .globl tentative
+    .hidden tentative
+    .comm tentative,24,3
+"#;
+
+/// What only an object that is not linked can have.
+const UNLINKED: &str = r#"
+    .text
+    s_getpc_b64 s[4:5]
+    s_add_u32 s4, s4, other@gotpcrel32@lo+4
+    s_addc_u32 s5, s5, other@gotpcrel32@hi+12
+    s_mov_b32 s4, table@abs32@lo
+    s_mov_b32 s5, table@abs32@hi
+    v_mov_b32 v0, maybe@rel32@lo
+    s_add_u32 s6, s6, 0x12
+    .reloc .-4, R_AMDGPU_REL32_LO, other+8
+    .section .table,"a",@progbits
+    .byte 0
+table:
+    .long other-.
+    .long other@abs32@lo
+    .quad other+1
+    .quad other-.
+    .long 5
+    .reloc .-4, R_AMDGPU_REL16, other
+"#;
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Content of the sections that are loaded, symbols and relocations by `llvm-readelf-22`, in an order of their own.
+fn facts(bytes: &[u8], is_linked: bool) -> BTreeMap<String, Vec<String>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x");
+    std::fs::write(&path, bytes).expect("written");
+    let readelf = |arguments: &[&str]| {
+        let output = Command::new("llvm-readelf-22").args(arguments).arg(&path).output().expect("llvm-readelf-22");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let mut facts = BTreeMap::new();
+    let object = codeobj::CodeObject::parse(bytes).expect("a code object");
+    let section = |index: &str| index.parse::<usize>().map_or(index.to_owned(), |at| object.sections[at].name.clone());
+    for own in object.sections.iter().filter(|section| section.is_allocated() && section.size > 0) {
+        let (content, address) = (&bytes[own.file_range.clone()], if is_linked { own.address } else { 0 });
+        let lines =
+            vec![format!("{address:#x} {:#x} {}", own.size, own.section_type), format!("content {:x}", hash(content))];
+        facts.insert(format!("section {}", own.name), lines);
+    }
+    let mut symbols: Vec<String> = Vec::new();
+    for line in readelf(&["-s", "-W"]).lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if let [_, value, size, kind, binding, visibility, index, name @ ..] = &fields[..]
+            && !["SECTION", "Type"].contains(kind)
+            && !name.is_empty()
+        {
+            let name = name.join(" ");
+            symbols.push(format!("{value} {size} {kind} {binding} {visibility} {} {name}", section(index)));
+        }
+    }
+    symbols.sort();
+    facts.insert("symbols".into(), symbols);
+    let rows = readelf(&["-r", "-W"]);
+    let mut holder = "";
+    for line in rows.lines() {
+        if let Some(at) = line.strip_prefix("Relocation section '") {
+            holder = at.split('\'').next().unwrap_or_default();
+        } else if let [offset, _, kind, target @ ..] = &line.split_whitespace().collect::<Vec<_>>()[..]
+            && kind.starts_with("R_AMDGPU")
+        {
+            let target = target.get(1..).unwrap_or_default().join(" ");
+            facts.entry(format!("relocations {holder}")).or_default().push(format!("{offset} {kind} {target}"));
+        }
+    }
+    facts.values_mut().filter(|lines| lines.len() > 2).for_each(|lines| lines.sort());
+    facts
+}
+
+fn assembled(llvm: &Toolchain, target: &Target, source: &str) -> Vec<u8> {
+    let assembly = llvm.assemble(target, source).expect("LLVM");
+    assembly.object.unwrap_or_else(|| panic!("{:?}", assembly.diagnostics))
+}
+
+fn text(llvm: &Toolchain, name: &str, object: &Object<'_>) -> disasm::Disassembly {
+    let written = disasm::disassemble(llvm, object, Options { comments: true }).expect(name);
+    assert_eq!(disasm::check(llvm, object, &written), Ok(None), "{name}");
+    written
+}
+
+fn source(more: &str) -> String {
+    let mut parts = vec![".amdgcn_target \"amdgcn-amd-amdhsa--gfx942\"\n.amdhsa_code_object_version 5\n", SOURCE, more];
+    parts.retain(|part| !part.is_empty());
+    parts.concat()
+}
+
+#[test]
+fn data_symbols_and_relocations_of_an_object_come_back() {
+    let Some(llvm) = support::llvm() else { return };
+    let own = assembled(&llvm, &Target::new("gfx942"), &source(UNLINKED));
+    let object = Object::parse(&own).expect("reads");
+    let written = text(&llvm, "source", &object);
+    assert_eq!(written.omitted, Vec::<String>::new());
+    for line in ["s_add_u32 s4, s4, counter@rel32@lo+4", "s_add_u32 s4, s4, other@gotpcrel32@lo+4", ".quad counter+4"] {
+        assert!(written.text.contains(line), "{line}\n{}", written.text);
+    }
+    let again = assembled(&llvm, &object.target, &written.text);
+    for (what, lines) in facts(&own, false) {
+        // LLVM names a local symbol by its section where it can; `check` holds those together.
+        if what != "relocations .rela.table" && what != "relocations .rela.text" {
+            assert_eq!(facts(&again, false).get(&what), Some(&lines), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_linked_object_is_linked_again() {
+    let Some(llvm) = support::llvm() else { return };
+    let linked = llvm::link(None, &assembled(&llvm, &Target::new("gfx942"), &source(""))).expect("ld.lld");
+    let object = Object::parse(&linked).expect("reads");
+    let written = text(&llvm, "source", &object);
+    let again = build::code_object(&llvm, None, &Source::read(&written.text)).expect("assembles");
+    assert_eq!(facts(&linked, true), facts(&again, true), "{}", written.text);
+}
+
+/// Where the linker places everything as it was, everything is as it was.
+#[test]
+fn real_objects_come_back() {
+    let Some(llvm) = support::llvm() else { return };
+    let (mut equal, mut elsewhere) = (0, 0);
+    for (name, bytes) in support::objects() {
+        let object = Object::parse(&bytes).expect("reads");
+        let written = text(&llvm, &name, &object);
+        let again = build::code_object(&llvm, None, &Source::read(&written.text))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let [own, new] = [&bytes, &again].map(|bytes| facts(bytes, true));
+        let placed = |facts: &BTreeMap<String, Vec<String>>| {
+            let sections =
+                facts.iter().filter(|(what, _)| what.starts_with("section ") && !what.contains("relro_padding"));
+            sections.map(|(what, lines)| (what.clone(), lines[0].clone())).collect::<Vec<_>>()
+        };
+        if placed(&own) != placed(&new) {
+            eprintln!("{name}: placed otherwise");
+            elsewhere += 1;
+            continue;
+        }
+        equal += 1;
+        for (what, lines) in own.iter().filter(|(what, _)| !what.contains("relro_padding")) {
+            assert_eq!(new.get(what), Some(lines), "{name}: {what}");
+        }
+    }
+    eprintln!("{equal} equal, {elsewhere} placed otherwise");
+    assert!(equal >= 8);
+}
