@@ -31,13 +31,17 @@ use workdir::WorkDirectory;
 const PAGES: [&str; 2] = ["README.md", "skills/isa-resource-diff/SKILL.md"];
 
 /// Short names for examples, and what of `tests/data` each stands for.
-const NAMES: [(&str, &str); 6] = [
+const NAMES: [(&str, &str); 10] = [
     ("before", "flydsl/mixed/before"),
     ("after", "flydsl/mixed/after"),
     ("kernel.co", "clang/gfx942/k.co"),
     ("kernel.s", "clang/gfx942/ind.s"),
     ("cache-before", "triton-cache/before"),
     ("cache-after", "triton-cache/after"),
+    ("ref.mock", "compare/ref.mock"),
+    ("test.mock", "compare/test.mock"),
+    ("wrong.mock", "compare/wrong.mock"),
+    ("site.toml", "compare/site.toml"),
 ];
 
 /// The text that `patch` is shown with: that of `kernel.co`.

@@ -36,7 +36,7 @@ use super::report::{Output, refuse_to_overwrite};
 #[command(after_long_help = "Examples:
   $ coax compare ref.mock test.mock --site site.toml --device mock
   $ coax compare ref.mock wrong.mock --site site.toml --device mock           # exit 1
-  $ coax compare ref.mock test.mock --site site.toml --device mock --benchmark --iters 60 --json report.json
+  $ coax compare ref.mock test.mock --site site.toml --device mock --benchmark --warmup 2 --iters 60 --require-speed --json report.json
   coax compare ref.co edit.co --site gate_up_fwd --benchmark
   coax compare ref.cubin test.cubin --site gemm.toml --device cuda:0 --require cos=0.999,norm=1e-3")]
 pub struct Opts {

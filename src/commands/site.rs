@@ -26,7 +26,7 @@ enum Command {
 /// From a code object's metadata: only shapes and values are left to fill in
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:
-  $ coax site new kernel.co --kernel axpy -o axpy.toml
+  $ coax site new kernel.co --kernel plain_add -o plain_add.toml
   $ coax site new gate_up_fwd")]
 struct New {
     /// A code object, or the name of a built-in site

@@ -106,6 +106,7 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
         findings.push("--allow-metadata accepts that the kernels declare different things".into());
     }
     let differs = if request.allow_metadata { Vec::new() } else { findings.clone() };
+    refuse_too_large(device, site)?;
     let mut report = Report::new(device, site, &kernel, [summary(&request.reference), summary(&request.test)]);
     if request.allow_metadata {
         report.notes.extend(findings);
@@ -127,6 +128,18 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
         judge::judge_timing(&mut report, timing);
     }
     Ok(report)
+}
+
+/// Before the host's memory is taken for buffers that the device cannot hold.
+fn refuse_too_large(device: &dyn Device, site: &Site) -> Result<(), Failure> {
+    let needed: u64 = site.buffers().map(|(_, buffer)| buffer.bytes + 2 * crate::buffers::GUARD_BYTES).sum();
+    let free = device.memory()?.free;
+    match needed > free {
+        true => Err(Failure::NotEstablished(format!(
+            "the site's buffers take {needed} bytes of device memory, {free} are free"
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn time(
