@@ -62,7 +62,7 @@ impl Driver {
             Error::new(
                 ErrorKind::NoDevice,
                 format!(
-                    "{}:{number}: there are {count} devices ({visible} counts); the last is {}",
+                    "{0}:{number}: the last device is {0}:{1}; {visible} may hide others",
                     flavor.kind,
                     count - 1
                 ),
