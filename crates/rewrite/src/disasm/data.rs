@@ -197,7 +197,7 @@ impl<'w> Writer<'w> {
             text.push_str(self.labels.get(&at).map_or("", |labels| labels));
             let next = self.next_mark(at, end);
             if let Some(placed) = self.rest.facts.descriptor_at(self.index, at) {
-                if at.is_multiple_of(64) {
+                if align >= 64 && at.is_multiple_of(64) {
                     text.push_str("\t.p2align 6\n");
                 }
                 text.push_str(&placed.text);
