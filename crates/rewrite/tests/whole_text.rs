@@ -244,3 +244,22 @@ fn real_objects_come_back() {
     eprintln!("{equal} equal, {elsewhere} placed otherwise");
     assert!(equal >= 8);
 }
+
+/// A linker keeps one of the groups of a name: the text cannot have that, and says so.
+#[test]
+fn a_comdat_group_is_named_and_what_only_tells_the_producer_is_not() {
+    let Some(llvm) = support::llvm() else { return };
+    let more = "\n.section .text.inline,\"axG\",@progbits,inline_f,comdat\n.weak inline_f\n.type inline_f,@function\n\
+                inline_f: s_nop 1\ns_setpc_b64 s[30:31]\n.section .tail,\"\",@progbits\n.long 7\n.ident \"someone\"\n";
+    let own = assembled(&llvm, &Target::new("gfx942"), &source(more));
+    let object = Object::parse(&own).expect("reads");
+    let written = text(&llvm, "group", &object);
+    let wanted = [
+        ".tail, which no GPU loads",
+        "the COMDAT group `inline_f` of .text.inline: a linker will not take these for another object's copies",
+    ];
+    assert_eq!(written.omitted, wanted);
+    for what in wanted.into_iter().chain([".comment, which no GPU loads"]) {
+        assert!(written.text.contains(&format!("; not in this text: {what}\n")), "{what}\n{}", written.text);
+    }
+}

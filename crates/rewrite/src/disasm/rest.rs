@@ -37,6 +37,8 @@ pub struct Rest {
     pub(super) late: HashSet<String>,
     /// What the text leaves out, by name.
     pub omitted: Vec<String>,
+    /// The same of what nobody misses; only the text says so.
+    producers: Vec<String>,
 }
 
 impl Rest {
@@ -58,7 +60,8 @@ impl Rest {
             ObjectKind::Dynamic => Default::default(),
         };
         let late = facts.adjust_symbols(&tables.symbols);
-        let mut rest = Rest { facts, tables, names, fates, relocated, distances, late, omitted: failed };
+        let mut rest =
+            Rest { facts, tables, names, fates, relocated, distances, late, omitted: failed, producers: Vec::new() };
         rest.omit(object);
         Ok(rest)
     }
@@ -75,7 +78,7 @@ impl Rest {
 
     /// Says what is left out and, where the text would have the linker see them in another order, the global symbols.
     pub(super) fn head(&self, object: &Object<'_>, text: &mut String) {
-        for omitted in &self.omitted {
+        for omitted in self.omitted.iter().chain(&self.producers) {
             let _ = writeln!(text, "; not in this text: {omitted}");
         }
         self.places(object, text);
@@ -171,6 +174,17 @@ impl Rest {
             if !names.is_empty() {
                 omitted.push(format!("{}, {why}", names.join(", ")));
             }
+        }
+        let producers = named(Fate::Producer);
+        if !producers.is_empty() {
+            self.producers = vec![format!("{}, which no GPU loads", producers.join(", "))];
+        }
+        for (signature, members) in &self.tables.groups {
+            let members: Vec<&str> = members.iter().filter_map(|index| Some(&*sections.get(*index)?.name)).collect();
+            omitted.push(format!(
+                "the COMDAT group `{signature}` of {}: a linker will not take these for another object's copies",
+                members.join(", ")
+            ));
         }
         for (section, offset) in &self.distances.fixed {
             let name = &sections[*section].name;
