@@ -1,14 +1,17 @@
 //! SARIF 2.1.0 (OASIS) for code scanning: a rule for each metric, a result for each figure that rose. What is not
 //! trustworthy is no finding about a kernel: it becomes a notification of the tool, and the run did not succeed.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::words::plain;
-use super::{Figure, Kernel, Report, Sort};
-use crate::metric::Metric;
+use super::{Column, Figure, Kernel, Report, Sort};
+use crate::metric::{self, Metric};
+use crate::occupancy;
+use crate::pairing::bare_name;
 use crate::policy::Judgement;
 use crate::verdict::Verdict;
 
@@ -17,11 +20,12 @@ const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 /// Writes the report.
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let results: Vec<Value> = report
-        .sorted(Sort::Worst)
-        .into_iter()
-        .flat_map(|kernel| kernel.judged().filter_map(move |figure| result(kernel, figure)))
-        .collect();
+    let lasting = lasting_names(&report.kernels);
+    let of_kernel = |at: usize| {
+        let (kernel, name) = (&report.kernels[at], &lasting[at]);
+        kernel.judged().filter_map(move |figure| result(kernel, figure, name))
+    };
+    let results: Vec<Value> = report.order(Sort::Worst).into_iter().flat_map(of_kernel).collect();
     let run = json!({
         // Alerts of `diff` and of `baseline check` are two analyses of one commit.
         "automationDetails": { "id": format!("coax/{}/", report.command.replace(' ', "-")) },
@@ -30,7 +34,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         "results": results,
         "tool": { "driver": {
             "name": "coax",
-            "rules": Metric::all().map(rule).collect::<Vec<_>>(),
+            "rules": Metric::all().map(rule).chain([rule_of_waves()]).collect::<Vec<_>>(),
             "version": env!("CARGO_PKG_VERSION"),
         }},
     });
@@ -51,18 +55,37 @@ fn rule(metric: Metric) -> Value {
     })
 }
 
-fn result(kernel: &Kernel, figure: &Figure) -> Option<Value> {
+/// The waves come last, where they can fail; it is a rule of its own, since they fall where the others rise.
+fn rule_of_waves() -> Value {
+    let meaning = "waves per SIMD that registers, LDS and the size of work-groups leave room for";
+    json!({
+        "defaultConfiguration": { "level": "note" },
+        "fullDescription": { "text": format!("{meaning}. Fewer waves hide less latency.") },
+        "help": { "text": format!("{0}: {meaning}. `coax occupancy` says what limits it and how far the next step is.", occupancy::COLUMN) },
+        "id": occupancy::COLUMN,
+        "shortDescription": { "text": format!("{} fell", occupancy::COLUMN) },
+    })
+}
+
+fn rule_index(column: Column) -> usize {
+    match column {
+        Column::Metric(metric) => metric as usize,
+        Column::Occupancy => metric::COUNT,
+    }
+}
+
+fn result(kernel: &Kernel, figure: &Figure, lasting_name: &str) -> Option<Value> {
     let (level, accepted) = match &figure.judgement {
         Judgement::Worse => ("error", None),
         Judgement::Allowed(rule) => ("note", Some(rule)),
         Judgement::Same | Judgement::Informational | Judgement::Better => return None,
     };
-    let name = figure.metric.name();
+    let name = figure.column.name();
     let mut text = format!("{}: {name} {}", plain(&kernel.key), figure.change());
     if let Some(rule) = accepted {
         text.push_str(&format!("; accepted by {}", plain(rule)));
     }
-    let fingerprint = fingerprint(&kernel.key, name);
+    let fingerprint = fingerprint(lasting_name, name);
     Some(json!({
         "level": level,
         "locations": [location(kernel)],
@@ -70,13 +93,13 @@ fn result(kernel: &Kernel, figure: &Figure) -> Option<Value> {
         // The first is the one that GitHub matches alerts by; it would else hash a source line, and there is none.
         "partialFingerprints": { "primaryLocationLineHash": fingerprint, "coaxKernelMetric/v1": fingerprint },
         "ruleId": name,
-        "ruleIndex": figure.metric as usize,
+        "ruleIndex": rule_index(figure.column),
     }))
 }
 
 /// GitHub shows no result without a file; the kernel is the place that means something.
 fn location(kernel: &Kernel) -> Value {
-    let name = kernel.key.rsplit_once("::").map_or(kernel.key.as_str(), |(_, name)| name);
+    let name = bare_name(&kernel.key);
     json!({
         "logicalLocations": [{
             "fullyQualifiedName": plain(&kernel.key),
@@ -117,9 +140,25 @@ fn notification(text: &str, location: Option<&Value>) -> Value {
     value
 }
 
+/// What each kernel is known by from run to run: its key, or, where its place is a hash that changes with every edit, its
+/// name and what else tells it from its like. Those that are still alike are numbered, in the order of their keys.
+fn lasting_names(kernels: &[Kernel]) -> Vec<String> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let name = |kernel: &Kernel| {
+        let Some(identity) = &kernel.identity else { return kernel.key.clone() };
+        let target = kernel.target.as_deref().unwrap_or_default();
+        let parts = [bare_name(&kernel.key), target, &identity.signature, &identity.options, &identity.stores];
+        let name = parts.join("\0");
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        if *count == 1 { name } else { format!("{name}\0{count}") }
+    };
+    kernels.iter().map(name).collect()
+}
+
 /// The same for a kernel and metric in every run, whatever the figures.
-fn fingerprint(key: &str, metric: &str) -> String {
-    let digest = Sha256::new().chain_update(key).chain_update([0]).chain_update(metric).finalize();
+fn fingerprint(lasting_name: &str, metric: &str) -> String {
+    let digest = Sha256::new().chain_update(lasting_name).chain_update([0]).chain_update(metric).finalize();
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
