@@ -183,7 +183,7 @@ fn is_informational(figure: &Figure) -> bool {
 
 fn figures_row(kernel: &Kernel, metrics: &[Metric], waves: bool) -> String {
     let mut row = format!("| {}", code(&kernel.key));
-    if metrics.is_empty() {
+    if metrics.is_empty() && !waves {
         row.push_str(&format!(" ({})", status(kernel.status)));
     }
     row.push_str(" |");

@@ -18,6 +18,9 @@ use crate::verdict::Verdict;
 /// Where the schema can be had; consumers compare the text.
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
+/// GitHub refuses a file with more in one run (GitHub Docs, "SARIF results exceed one or more limits").
+const MOST_RESULTS: usize = 25_000;
+
 /// Writes the report.
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let lasting = lasting_names(&report.kernels);
@@ -25,12 +28,14 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let (kernel, name) = (&report.kernels[at], &lasting[at]);
         kernel.judged().filter_map(move |figure| result(kernel, figure, name))
     };
-    let results: Vec<Value> = report.order(Sort::Worst).into_iter().flat_map(of_kernel).collect();
+    let mut results: Vec<Value> = report.order(Sort::Worst).into_iter().flat_map(of_kernel).collect();
+    let left_out = results.len().saturating_sub(MOST_RESULTS);
+    results.truncate(MOST_RESULTS);
     let run = json!({
         // Alerts of `diff` and of `baseline check` are two analyses of one commit.
         "automationDetails": { "id": format!("coax/{}/", report.command.replace(' ', "-")) },
         "columnKind": "unicodeCodePoints",
-        "invocations": [invocation(report)],
+        "invocations": [invocation(report, left_out)],
         "results": results,
         "tool": { "driver": {
             "name": "coax",
@@ -113,7 +118,7 @@ fn location(kernel: &Kernel) -> Value {
     })
 }
 
-fn invocation(report: &Report) -> Value {
+fn invocation(report: &Report, left_out: usize) -> Value {
     let of_inputs = report.input_problems.iter().map(String::as_str).chain(report.unexplained());
     let mut notifications: Vec<Value> = of_inputs.map(|text| notification(text, None)).collect();
     for kernel in &report.kernels {
@@ -123,6 +128,10 @@ fn invocation(report: &Report) -> Value {
         if kernel.problems.is_empty() && kernel.level() == super::words::Level::Error {
             notifications.push(said(&kernel.summary()));
         }
+    }
+    if left_out > 0 {
+        let text = format!("{left_out} results left out: code scanning takes {MOST_RESULTS}; the worst are here");
+        notifications.push(notification(&text, None));
     }
     json!({
         "executionSuccessful": report.verdict != Verdict::NotTrustworthy,
@@ -177,11 +186,31 @@ fn uri(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::triton::Identity;
 
     #[test]
     fn paths_become_relative_uris() {
         assert_eq!(uri("a b/lib.so!hip_fatbin[0]"), "a%20b/lib.so%21hip_fatbin%5B0%5D");
         assert_eq!(uri("gfx942:xnack+"), "gfx942%3Axnack%2B"); // a colon would make it a scheme
+    }
+
+    #[test]
+    fn names_last_when_the_folder_of_a_cache_changes() {
+        let identity = |stores: &str| Some(Identity { stores: stores.into(), ..Identity::default() });
+        let kernel = |key: &str, identity| {
+            let kernel = crate::report::kernel(key, None, None, |_| Judgement::Same);
+            Kernel { identity, ..kernel }
+        };
+        let names = |places: [&str; 4]| {
+            let [a, b, c, d] = places.map(|place| format!("{place}/f::f"));
+            let kernels =
+                [kernel(&a, identity("64")), kernel(&b, identity("128")), kernel(&c, identity("64")), kernel(&d, None)];
+            lasting_names(&kernels)
+        };
+        let before = names(["h1", "h2", "h3", "place"]);
+        assert_eq!(before, names(["k1", "k2", "k3", "place"]));
+        assert_eq!(before.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{before:?}");
+        assert_ne!(before[3], names(["h1", "h2", "h3", "other"])[3]);
     }
 
     #[test]
