@@ -35,7 +35,7 @@ pub struct Opts {
 
 #[derive(clap::Subcommand)]
 enum Task {
-    Write(write::Opts),
+    Write(Box<write::Opts>),
     Check(Box<check::Opts>),
 }
 
