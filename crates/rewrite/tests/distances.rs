@@ -192,3 +192,14 @@ fn sections_that_an_edit_moves_are_told_where_data_may_count_on_their_place() {
     let (_, notes) = built(&llvm, &written.text).expect("assembles");
     assert!(!notes.iter().any(|note| note.text.contains("elsewhere")), "{notes:?}");
 }
+
+/// A program counter in a lane of a VGPR that is only prefetched from leads nowhere.
+#[test]
+fn what_is_only_prefetched_from_may_move() {
+    let Some(llvm) = support::llvm() else { return };
+    let code = "s_get_pc_i64 s[4:5]\ns_set_vgpr_msb 0x40\nv_writelane_b32 v3, s4, 11\nv_writelane_b32 v3, s5, 12\n\
+                s_mov_b64 s[4:5], 0\ns_set_vgpr_msb 1\nv_readlane_b32 s6, v3, 11\nv_readlane_b32 s7, v3, 12\n\
+                s_set_vgpr_msb 0\ns_prefetch_inst s[6:7], 0x1000, m0, 31\n";
+    let written = text(&llvm, &link(&llvm, "gfx1250", &source("gfx1250", code, 0)));
+    assert!(!written.text.contains(";@pc"), "{}", written.text);
+}
