@@ -20,6 +20,8 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +33,9 @@ use toml::Spanned;
 
 /// The file's name.
 pub const NAME: &str = "coax.toml";
+
+/// Far more than a policy needs; a device might never end.
+const LARGEST: u64 = 1 << 20;
 
 /// What the file says; nothing where there is none.
 #[derive(Debug, Default)]
@@ -57,11 +62,13 @@ impl Config {
         let here = std::env::current_dir().map_err(|e| format!("the current directory: {}", io_reason(&e)))?;
         let root = here.ancestors().position(|folder| folder.join(".git").exists()).unwrap_or(0);
         for (up, folder) in here.ancestors().enumerate().take(root + 1) {
-            let file = folder.join(NAME);
-            if file.exists() {
-                // As a user would write it from here.
-                let shown: PathBuf = std::iter::repeat_n("..", up).collect::<PathBuf>().join(NAME);
-                return Config::read(&shown);
+            // As a user would write it from here. A link that leads nowhere, or a folder that cannot be looked into, may
+            // hold a rule that is then not in force: that is no lack of a file.
+            let shown: PathBuf = std::iter::repeat_n("..", up).collect::<PathBuf>().join(NAME);
+            match std::fs::symlink_metadata(folder.join(NAME)) {
+                Ok(_) => return Config::read(&shown),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(format!("{}: {}", shown.display(), io_reason(&error))),
             }
         }
         Ok(Config::default())
@@ -73,7 +80,12 @@ impl Config {
     /// It cannot be read, or says something that is not understood: with line and column.
     pub fn read(path: &Path) -> Result<Config, String> {
         let name = path.display().to_string();
-        let text = std::fs::read(path).map_err(|e| format!("{name}: {}", io_reason(&e)))?;
+        let mut text = Vec::new();
+        let file = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut text));
+        file.map_err(|e| format!("{name}: {}", io_reason(&e)))?;
+        if text.len() as u64 > LARGEST {
+            return Err(format!("{name}: is larger than {LARGEST} bytes: expected a policy"));
+        }
         let text = String::from_utf8(text)
             .map_err(|e| format!("{name}: not UTF-8 at byte {}; expected a TOML file", e.utf8_error().valid_up_to()))?;
         Config::parse(&text, &name).map_err(|(at, why)| match at {
@@ -86,7 +98,7 @@ impl Config {
     }
 
     fn parse(text: &str, name: &str) -> Result<Config, Wrong> {
-        let file: File = toml::from_str(text).map_err(|error| (error.span(), in_one_line(error.message())))?;
+        let file: Document = toml::from_str(text).map_err(|error| (error.span(), in_one_line(error.message())))?;
         let mut config = Config { file: Some(name.to_owned()), ..Config::default() };
         let origin = |at: &Range<usize>| format!("{name}:{}", place(text, at.start).0);
         if let Some(names) = file.gate.fail_on {
@@ -142,7 +154,7 @@ type Wrong = (Option<Range<usize>>, String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct Document {
     #[serde(default)]
     gate: Gate,
     #[serde(default)]

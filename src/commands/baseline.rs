@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use resources::Snapshot;
 use resources::collect::io_reason;
+use resources::pairing::Rewrite;
 
 /// Pin the resources of every kernel, and check that none gets worse
 ///
@@ -34,7 +35,7 @@ pub struct Opts {
 
 #[derive(clap::Subcommand)]
 enum Task {
-    Write(write::Opts),
+    Write(Box<write::Opts>),
     Check(Box<check::Opts>),
 }
 
@@ -49,9 +50,11 @@ impl Opts {
 }
 
 /// The command that writes this baseline, as it can be pasted.
-fn write_command(file: &Path, input: &Path, options: &[String]) -> String {
+fn write_command(file: &Path, input: &Path, rewrites: &[Rewrite], options: &[String]) -> String {
     let paths = [file, input].map(|path| path.display().to_string());
-    let words = ["coax", "baseline", "write"].map(str::to_owned).into_iter().chain(paths).chain(options.to_vec());
+    let rewrites = rewrites.iter().flat_map(|rewrite| ["--match".to_owned(), rewrite.to_string()]);
+    let words = ["coax", "baseline", "write"].map(str::to_owned).into_iter().chain(paths);
+    let words = words.chain(rewrites).chain(options.to_vec());
     words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 

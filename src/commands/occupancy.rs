@@ -10,6 +10,7 @@ use resources::Record;
 use resources::binary::Instructions;
 use resources::collect::{self, Options};
 use resources::occupancy::{self, Occupancy, Settings};
+use resources::policy::Pattern;
 use resources::record::DYNAMIC_LDS_NOTE;
 use serde_json::{Value, json};
 
@@ -36,9 +37,9 @@ pub struct Opts {
     /// What to read
     #[arg(required_unless_present = "target", conflicts_with = "target")]
     input: Option<PathBuf>,
-    /// Only kernels whose key contains this
-    #[arg(long, value_name = "TEXT", conflicts_with = "target")]
-    kernel: Option<String>,
+    /// Only these kernels: * is any text, ? any character; fits the whole key or the kernel name
+    #[arg(long, value_name = "PATTERN", conflicts_with = "target", value_parser = Pattern::parse)]
+    kernel: Option<Pattern>,
     #[command(flatten)]
     figures: figures::Figures,
     #[command(flatten)]
@@ -111,7 +112,7 @@ impl Opts {
         let options =
             Options { instructions: Instructions::NotWanted, progress: &|done, total| progress.at(done, total) };
         let snapshot = collect::snapshot(input, options).map_err(|error| error.messages)?;
-        let wanted = |key: &str| self.kernel.as_ref().is_none_or(|text| key.contains(text));
+        let wanted = |key: &str| self.kernel.as_ref().is_none_or(|pattern| pattern.fits(key));
         let kernels: BTreeMap<_, _> = snapshot
             .kernels
             .iter()
@@ -127,8 +128,13 @@ impl Opts {
             notes.extend(snapshot.kernels.iter().filter_map(asks_for_lds));
             notes.push("LDS is the static part; --dynamic-lds adds what a launch asks for".into());
         }
-        if let (true, Some(text)) = (kernels.is_empty(), &self.kernel) {
-            return Err(vec![format!("{}: no kernel's key contains `{text}`", input.display())]);
+        if let (true, Some(pattern)) = (kernels.is_empty(), &self.kernel) {
+            let like =
+                snapshot.kernels.keys().next().map(|key| format!("; keys look like `{key}`")).unwrap_or_default();
+            return Err(vec![format!(
+                "{}: `{pattern}` fits no kernel{like}; `*{pattern}*` fits a part of one",
+                input.display()
+            )]);
         }
         let unknown =
             kernels.iter().filter_map(|(key, occupancy)| Some(format!("{key}: {}", occupancy.as_ref().err()?)));

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use codeobj::container;
 use resources::collect::{self, FileBytes};
+use resources::policy::Pattern;
 
 use crate::output;
 
@@ -29,9 +30,9 @@ pub struct Opts {
     /// Only the paths of the code objects inside, a line each, as every command takes them
     #[arg(long, conflicts_with_all = ["kernel", "all_fields"])]
     list: bool,
-    /// Only kernels whose name contains this
-    #[arg(long, value_name = "TEXT")]
-    kernel: Option<String>,
+    /// Only these kernels: * is any text, ? any character
+    #[arg(long, value_name = "PATTERN", value_parser = Pattern::parse)]
+    kernel: Option<Pattern>,
     /// Descriptor fields that are 0 too
     #[arg(long)]
     all_fields: bool,
@@ -61,7 +62,7 @@ impl Page {
     }
 
     fn wants(opts: &Opts, kernel: &str) -> bool {
-        opts.kernel.as_ref().is_none_or(|part| kernel.contains(part))
+        opts.kernel.as_ref().is_none_or(|pattern| pattern.fits(kernel))
     }
 }
 
@@ -110,8 +111,8 @@ impl Opts {
         } else {
             binary::show(&bytes, file, member, self, &mut page);
         }
-        if let Some(part) = self.kernel.as_ref().filter(|_| page.shown == 0 && page.problems.is_empty()) {
-            page.problems.push(format!("{name}: no kernel has `{part}` in its name"));
+        if let Some(pattern) = self.kernel.as_ref().filter(|_| page.shown == 0 && page.problems.is_empty()) {
+            page.problems.push(format!("{name}: `{pattern}` fits no kernel; `*{pattern}*` fits a part of a name"));
         }
         page
     }

@@ -40,8 +40,26 @@ pub use verdict::Verdict;
 /// A name from outside as it may be shown: control characters escaped, so that it can neither steer a terminal nor
 /// begin a line of its own.
 pub fn printable(name: &str) -> Cow<'_, str> {
-    if !name.contains(char::is_control) {
+    if !name.contains(deceives) {
         return Cow::Borrowed(name);
     }
-    Cow::Owned(name.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect())
+    Cow::Owned(name.chars().flat_map(|c| if deceives(c) { c.escape_default().collect() } else { vec![c] }).collect())
+}
+
+/// Controls, and what Unicode has for the direction and the lines of text (UAX 9, "Directional Formatting Characters"): with
+/// these, a name can look like another.
+fn deceives(c: char) -> bool {
+    let directs =
+        |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || directs(c) || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn names_cannot_look_like_others() {
+        assert_eq!(printable("gemm<\u{202e}>\n\u{2028}é"), "gemm<\\u{202e}>\\n\\u{2028}é");
+    }
 }

@@ -2,6 +2,7 @@
 //! equal identity (a specialisation's signature and options); a bare kernel name that is left over once on each side.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use regex::Regex;
 
@@ -23,6 +24,13 @@ impl Rewrite {
             text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no `=`; expected REGEX=REPLACEMENT"))?;
         let regex = Regex::new(regex).map_err(|e| format!("`{regex}` is not a regular expression: {e}"))?;
         Ok(Rewrite { regex, replacement: replacement.into() })
+    }
+}
+
+/// As the user wrote it.
+impl fmt::Display for Rewrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.regex, self.replacement)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::policy::Judgement;
 use crate::record::Record;
 use crate::snapshot::Snapshot;
 use crate::table;
+use crate::triton::Identity;
 use crate::verdict::Verdict;
 
 pub use counts::{Counts, Total};
@@ -56,13 +57,15 @@ pub struct Kernel {
     pub source: String,
     /// Its target ID, where the input names one.
     pub target: Option<String>,
+    /// What tells it from others of its name, where its place does not last: of before where there is one, as that side
+    /// is the one that stays.
+    pub identity: Option<Identity>,
     /// What became of it.
     pub status: Status,
     /// A figure for each metric, in table order; none for a kernel that has no sides to show.
     pub figures: Vec<Figure>,
-    /// Waves per execution unit before and after; `n/a` with the reason where they are not known. `summarize` has only an
-    /// after.
-    pub occupancy: [Option<Cell>; 2],
+    /// Waves per execution unit; `n/a` with the reason where they are not known.
+    pub occupancy: Figure,
     /// What is wrong with it.
     pub problems: Vec<String>,
 }
@@ -92,13 +95,32 @@ pub enum Status {
 #[derive(Clone, Debug)]
 pub struct Figure {
     /// The column.
-    pub metric: Metric,
+    pub column: Column,
     /// Before.
     pub before: Option<Cell>,
     /// After.
     pub after: Option<Cell>,
     /// What the change means.
     pub judgement: Judgement,
+}
+
+/// What a figure is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// A column of the table.
+    Metric(Metric),
+    /// Waves per execution unit: worse when they fall.
+    Occupancy,
+}
+
+impl Column {
+    /// Its name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Column::Metric(metric) => metric.name(),
+            Column::Occupancy => occupancy::COLUMN,
+        }
+    }
 }
 
 impl Figure {
@@ -115,7 +137,7 @@ impl Report {
         let kernels = snapshot.kernels.iter().map(|(key, record)| Kernel {
             problems: problems(record),
             status: if record.is_trustworthy() { Status::Listed } else { Status::NotTrustworthy },
-            occupancy: [None, Some(occupancy::cell(record, settings))],
+            occupancy: waves([None, Some(occupancy::cell(record, settings))], Judgement::Same),
             ..kernel(key, None, Some(record), |_| Judgement::Same)
         });
         Report {
@@ -212,7 +234,11 @@ fn of_row(row: &diff::Row<'_>) -> Kernel {
         Outcome::Compared(_) if !row.is_shown() => Status::Unchanged,
         Outcome::Compared(_) => Status::Changed,
     };
-    Kernel { status, problems, occupancy: row.occupancy(), ..shown }
+    Kernel { status, problems, occupancy: waves(row.occupancy(), row.judgement_of_waves()), ..shown }
+}
+
+fn waves([before, after]: [Option<Cell>; 2], judgement: Judgement) -> Figure {
+    Figure { column: Column::Occupancy, before, after, judgement }
 }
 
 /// Problems and what is not known.
@@ -229,7 +255,7 @@ fn kernel(
     let shown = after.or(before);
     let cell = |record: Option<&Record>, metric: Metric| record.map(|record| record.cells[metric].clone());
     let figure = |metric| Figure {
-        metric,
+        column: Column::Metric(metric),
         before: cell(before, metric),
         after: cell(after, metric),
         judgement: judgement(metric),
@@ -238,9 +264,10 @@ fn kernel(
         key: key.to_owned(),
         source: shown.map(|record| record.source.to_string()).unwrap_or_default(),
         target: shown.and_then(|record| record.target.as_ref()).map(|target| target.text.clone()),
+        identity: before.or(after).and_then(|record| record.identity.clone()),
         status: Status::Listed,
         figures: Metric::all().map(figure).collect(),
-        occupancy: [None, None],
+        occupancy: waves([None, None], Judgement::Same),
         problems: Vec::new(),
     }
 }

@@ -67,8 +67,12 @@ impl Snapshot {
         }
     }
 
-    /// Reads every form that there is, and says what is wrong with the others.
-    fn from_any_json(text: &[u8]) -> Result<Snapshot, String> {
+    /// Reads every form that there is, and says what is wrong with the others. [`Snapshot::from_json`] gives the same,
+    /// sooner.
+    ///
+    /// # Errors
+    /// As those of [`Snapshot::from_json`].
+    pub fn from_any_json(text: &[u8]) -> Result<Snapshot, String> {
         let members: Members = serde_json::from_slice(text).map_err(|error| {
             let kind = if error.is_data() { "" } else { "not JSON: " };
             format!("{}:{}: {kind}{}", error.line(), error.column(), without_place(&error))

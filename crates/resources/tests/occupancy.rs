@@ -164,6 +164,10 @@ fn a_crossing_names_the_figure_and_its_limit() {
     let expected = "occupancy 1 -> 2 waves per SIMD: vgpr 260->256 (limit for 2 is 256)";
     assert_eq!(occupancy::crossing(&after, &before).as_deref(), Some(expected));
     assert_eq!(occupancy::crossing(&before, &of(&kernel(250))), None);
+    // 8 KiB of LDS: 8 work-groups, of one wave each 2 waves per SIMD. Only the size of the work-groups moved.
+    let size = |size: u32| of(&record("gfx90a", "", &with(&format!("    .max_flat_workgroup_size: {size}\n"))));
+    let note = occupancy::crossing(&size(256), &size(64)).expect("a crossing");
+    assert!(note.ends_with(", work-group size 256->64"), "{note}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use object::{LittleEndian, Object as _, ObjectSection};
 
 use crate::assemble::{self, Pins};
 use crate::code::Code;
+use crate::distance;
 use crate::error::{Error, ErrorKind, Message, Result};
 use crate::hint;
 use crate::object::{CodeSection, Object};
@@ -27,7 +28,10 @@ pub fn code_object(toolchain: &Toolchain, llvm: Option<&Path>, source: &Source<'
             .help("start it with `.amdgcn_target \"amdgcn-amd-amdhsa--gfx942\"`, or patch a reference")
             .into());
     };
-    let mut object = relocatable(toolchain, &target, source)?;
+    let mut object = match with_names(toolchain, &target, source)? {
+        Some(object) => object,
+        None => relocatable(toolchain, &target, source)?,
+    };
     if source.text.contains(hint::MARK) || source.unknown_hint.is_some() {
         let hinted = assemble::assemble(toolchain, &target, source, &Pins::default())?;
         let sections = code_sections(&object)?;
@@ -50,7 +54,12 @@ pub fn code_object(toolchain: &Toolchain, llvm: Option<&Path>, source: &Source<'
 /// Each file of registers of a kernel that is too small, with the line of the highest one.
 pub fn check(toolchain: &Toolchain, code_object: &[u8], source: &Source<'_>) -> Result<Vec<Message>> {
     let object = Object::parse(code_object)?;
-    let (mut beyond, mut notes, mut functions) = (Vec::new(), Vec::new(), Vec::new());
+    let assembled = match distance::has_fixed(source.text) {
+        true => Some(assemble::assemble(toolchain, &object.target, source, &Pins::default())?),
+        false => None,
+    };
+    let mut notes = distance::check(source.text, assembled.as_ref(), code_object)?;
+    let (mut beyond, mut functions) = (Vec::new(), Vec::new());
     for section in &object.sections {
         let code = Code::decode(toolchain, &object, section)?;
         for span in &section.spans {
@@ -104,6 +113,16 @@ pub fn check(toolchain: &Toolchain, code_object: &[u8], source: &Source<'_>) -> 
     };
     let messages: Vec<Message> = beyond.iter().map(describe).collect();
     Err(Error { kind: ErrorKind::Input, messages })
+}
+
+/// What LLVM makes of `source` with names in the places of the distances that have one, not linked; none where no
+/// distance has one.
+///
+/// # Errors
+/// As [`distance::with_names`]; what does not assemble.
+pub(crate) fn with_names(toolchain: &Toolchain, target: &Target, source: &Source<'_>) -> Result<Option<Vec<u8>>> {
+    let named = distance::with_names(source.text)?;
+    named.map(|text| relocatable(toolchain, target, &Source { text: &text, ..Source::default() })).transpose()
 }
 
 /// What LLVM makes of `source`, not linked; hints are not looked at.

@@ -10,6 +10,7 @@
 //!         s_load_dwordx2 s[8:9], …         ; +0x8: C0060200 00000000
 //! ```
 
+mod computed;
 mod data;
 pub(crate) mod instructions;
 mod names;
@@ -169,6 +170,9 @@ pub fn check(toolchain: &Toolchain, object: &Object<'_>, written: &Disassembly) 
         Ok(made) => made,
         Err(error) => return Ok(Some(format!("its own text, which LLVM does not take as a whole: {error}"))),
     };
+    if let Err(error) = build::with_names(toolchain, &object.target, &source) {
+        return Ok(Some(format!("its own text with names in the places of distances: {error}")));
+    }
     let described = Described::in_object(&made)?;
     for kernel in &object.code_object.kernels {
         let own = kernel.descriptor.as_ref().ok().map(|placed| placed.descriptor.bytes());

@@ -86,6 +86,11 @@ impl Facts {
         self.descriptors.get(&(section, offset))
     }
 
+    /// Bytes of a section that are descriptors.
+    pub(crate) fn descriptor_bytes(&self, section: usize) -> u64 {
+        self.descriptors.range((section, 0)..=(section, u64::MAX)).map(|(_, placed)| placed.size).sum()
+    }
+
     /// Where the next descriptor behind an offset starts.
     pub(crate) fn next_descriptor(&self, section: usize, offset: u64) -> Option<u64> {
         let mut behind = self.descriptors.range((section, offset.checked_add(1)?)..=(section, u64::MAX));

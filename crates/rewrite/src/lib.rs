@@ -15,6 +15,7 @@
 //! | [`fields`], [`metadata`] | descriptor fields and metadata numbers over the original bytes, and what a raised allocation costs |
 //! | [`update`] | what a text says of them, applied |
 //! | [`splice`] | a code object back in its container |
+//! | `distance` | what numbers that are distances lead to, for code that is assembled elsewhere |
 //! | [`registers`] | which registers an instruction names, and how many a kernel has |
 //! | [`build`] | a whole code object out of a `.s` |
 //! | [`compare`] | where two code objects or texts differ |
@@ -33,6 +34,7 @@ pub mod code;
 pub mod compare;
 mod debug_sections;
 pub mod disasm;
+mod distance;
 pub mod edit;
 mod entries;
 pub mod error;

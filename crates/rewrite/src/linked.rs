@@ -1,7 +1,7 @@
 //! The decoded code of a linked code object: its one section with code, its instructions, its kernels' entries.
 
 use crate::error::{Error, Result};
-use crate::object::{CodeSection, Object};
+use crate::object::{CodeSection, Object, Span};
 use crate::reach;
 use crate::resync;
 use codeobj::CodeObject;
@@ -72,13 +72,16 @@ impl<'a> Code<'a> {
         Ok(Code { section: index, address: section.address, bytes: code, listing, entries })
     }
 
-    /// Decodes one section with code of an object of any kind, without its kernels' entries.
+    /// Decodes one section with code of an object of any kind; who preloads is not looked at.
     pub fn of_section(decoder: &dyn Decoder, object: &'a Object<'a>, section: &CodeSection) -> Result<Code<'a>> {
         let bytes = object.code(section);
         let mut listing = decoder.decode(&object.target, bytes)?;
         trust_what_is_certain(decoder, &object.target, &mut listing, bytes)?;
         resynchronise(&mut listing, bytes, section.spans.iter().map(|span| span.range.start.into()).collect());
-        Ok(Code { section: section.index, address: section.address, bytes, listing, entries: Vec::new() })
+        let kernels = section.spans.iter().filter(|span| span.kernel.is_some());
+        let entry = |span: &Span| Entry { kernel: span.name.clone(), offset: span.range.start.into(), preloads: false };
+        let entries = kernels.map(entry).collect();
+        Ok(Code { section: section.index, address: section.address, bytes, listing, entries })
     }
 
     pub fn instructions(&self) -> &[Instruction] {

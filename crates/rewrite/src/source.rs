@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         if let Some(at) = memchr::memmem::find(line.as_bytes(), b";@") {
             let behind = &line[at + 2..];
             let word = &behind[..behind.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(behind.len())];
-            if !matches!(word, "bits" | "reference" | "beyond") {
+            if !matches!(word, "bits" | "reference" | "beyond" | "pc" | "section") {
                 self.source.unknown_hint.get_or_insert((number, word));
             }
         }

@@ -21,6 +21,8 @@ pub(crate) struct Tables {
     /// Those of `.symtab`; in a stripped file those of `.dynsym`, in the order in which the linker saw them.
     pub symbols: Vec<Symbol>,
     pub references: Vec<Reference>,
+    /// Groups of sections, of which a linker keeps one: what names them, and the sections.
+    pub groups: Vec<(String, Vec<usize>)>,
     /// Sections with relocations that are not understood.
     pub unread: Vec<String>,
 }
@@ -189,6 +191,12 @@ impl Tables {
             if section.sh_type(LE) == elf::SHT_REL || section.sh_type(LE).0 == 19 {
                 // 19: SHT_RELR
                 tables.unread.push(tables.sections[index].name.clone());
+            }
+            if let Some((_, members)) = section.group(LE, bytes).map_err(damaged)? {
+                let known = symbols(section.sh_link(LE) as usize)?;
+                let signature = known.get(section.sh_info(LE) as usize).map_or("?", |(_, symbol)| &symbol.name);
+                let members = members.iter().map(|member| member.get(LE) as usize);
+                tables.groups.push((signature.to_owned(), members.collect()));
             }
             let Some((rows, link)) = section.rela(LE, bytes).map_err(damaged)? else { continue };
             let known = if link.0 == 0 { Vec::new() } else { symbols(link.0)? };

@@ -326,10 +326,12 @@ fn a_saved_program_counter_may_be_prefetched_from_and_nothing_else() {
             Some(message.split('`').nth(1).unwrap_or_default().to_owned())
         }
     };
+    let other_value = "s_set_vgpr_msb 1\n v_readlane_b32 s20, v248, 3\n s_set_vgpr_msb 0\n s_add_co_u32 s20, s20, 1";
     let other_lane = "s_set_vgpr_msb 1\n v_readlane_b32 s20, v248, 3";
     for (between, last, reader) in [
         ("v_add_f32_e32 v248, v248, v248", prefetch, None), // v248, not v504
         (other_lane, prefetch, None),
+        (other_value, prefetch, None),
         ("s_set_vgpr_msb 1\n v_mov_b32 v1, v248", prefetch, Some("v_mov_b32_e32 v1, v248")),
         ("s_set_vgpr_msb 1\n v_pk_mul_f32 v[2:3], v[4:5], v[248:249]", prefetch, None), // src1 is of bank 0
         (

@@ -244,3 +244,68 @@ fn real_objects_come_back() {
     eprintln!("{equal} equal, {elsewhere} placed otherwise");
     assert!(equal >= 8);
 }
+
+/// A linker keeps one of the groups of a name: the text cannot have that, and says so.
+#[test]
+fn a_comdat_group_is_named_and_what_only_tells_the_producer_is_not() {
+    let Some(llvm) = support::llvm() else { return };
+    let more = "\n.section .text.inline,\"axG\",@progbits,inline_f,comdat\n.weak inline_f\n.type inline_f,@function\n\
+                inline_f: s_nop 1\ns_setpc_b64 s[30:31]\n.section .tail,\"\",@progbits\n.long 7\n.ident \"someone\"\n";
+    let own = assembled(&llvm, &Target::new("gfx942"), &source(more));
+    let object = Object::parse(&own).expect("reads");
+    let written = text(&llvm, "group", &object);
+    let wanted = [
+        ".tail, which no GPU loads",
+        "the COMDAT group `inline_f` of .text.inline: a linker will not take these for another object's copies",
+    ];
+    assert_eq!(written.omitted, wanted);
+    for what in wanted.into_iter().chain([".comment, which no GPU loads"]) {
+        assert!(written.text.contains(&format!("; not in this text: {what}\n")), "{what}\n{}", written.text);
+    }
+}
+
+/// Which bits of `s_set_vgpr_msb` are whose: LLVM's disassembler names the register that each operand means.
+#[test]
+fn comments_have_the_banks_that_llvm_reads_operands_with() {
+    let Some(llvm) = support::llvm() else { return };
+    let code = "k:\n v_add_f32_e32 v7, v8, v9\n s_set_vgpr_msb 0x89\n v_add_f32_e32 v1, v2, v3\n s_set_vgpr_msb 0x1b\n \
+                v_fma_f32 v1, v2, v3, v4\n s_endpgm\n";
+    let source = format!(
+        ".amdgcn_target \"amdgcn-amd-amdhsa--gfx1250\"\n.amdhsa_code_object_version 5\n.text\n.globl k\n.p2align 8\n\
+         .type k,@function\n{code}.rodata\n.p2align 6\n.amdhsa_kernel k\n.amdhsa_next_free_vgpr 1024\n\
+         .amdhsa_next_free_sgpr 16\n.end_amdhsa_kernel\n.amdgpu_metadata\namdhsa.version: [1, 2]\namdhsa.kernels:\n  \
+         - .name: k\n    .symbol: k.kd\n    .kernarg_segment_size: 0\n    .kernarg_segment_align: 8\n    \
+         .group_segment_fixed_size: 0\n    .private_segment_fixed_size: 0\n    .wavefront_size: 32\n    \
+         .sgpr_count: 16\n    .vgpr_count: 1024\n    .max_flat_workgroup_size: 256\n.end_amdgpu_metadata\n"
+    );
+    let own = assembled(&llvm, &Target::new("gfx1250"), &source);
+    let object = Object::parse(&own).expect("reads");
+    let written = text(&llvm, "banks", &object);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x");
+    std::fs::write(&path, &own).expect("written");
+    let output = Command::new("llvm-objdump-22").args(["-d", "--mcpu=gfx1250"]).arg(&path).output().expect("objdump");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    // `v1 /*v513*/`: low bits in the text, all of it in the comment.
+    let banks = |line: &str| -> Vec<u32> {
+        let operands = line.split("//").next().unwrap_or_default().split_once("v_").map_or("", |(_, rest)| rest);
+        let operands = operands.split_once(' ').map_or("", |(_, operands)| operands).split(", ");
+        let number = |text: &str| text.trim().trim_start_matches('v').parse::<u32>().expect("a register");
+        let bank = |operand: &str| match operand.split_once("/*") {
+            Some((_, whole)) => number(whole.trim().trim_end_matches("*/")) / 256,
+            None => 0,
+        };
+        operands.map(bank).collect()
+    };
+    let theirs: Vec<Vec<u32>> = printed.lines().filter(|line| line.contains("\tv_")).map(banks).collect();
+    assert_eq!(theirs, [vec![0, 0, 0], vec![2, 1, 2], vec![0, 3, 2, 1]], "{printed}");
+    let comment = |line: &str| line.split_once("msbs: ").map(|(_, banks)| banks.to_owned());
+    let ours: Vec<String> = written.text.lines().filter_map(comment).collect();
+    let words = |banks: &Vec<u32>| match &banks[..] {
+        [0, 0, 0] => "0".to_owned(),
+        [dst, src0, src1] => format!("dst={dst} src0={src0} src1={src1} src2=0"),
+        [dst, src0, src1, src2] => format!("dst={dst} src0={src0} src1={src1} src2={src2}"),
+        _ => panic!("{banks:?}"),
+    };
+    assert_eq!(ours, theirs.iter().map(words).collect::<Vec<_>>(), "{}", written.text);
+}

@@ -65,7 +65,7 @@ impl Opts {
         let config = self.gate.config().map_err(one)?;
         let policy = self.gate.policy(&config);
         let options = [self.reading.arguments(), self.gate.arguments(), self.launch.arguments()].concat();
-        let repin = write_command(&self.file, &self.input, &options);
+        let repin = write_command(&self.file, &self.input, &self.rewrites, &options);
         let way_out = match self.file.exists() {
             true => format!("restore the file from version control, or remove it and pin anew: `{repin}`"),
             false => format!("pin what is there now: `{repin}`"),

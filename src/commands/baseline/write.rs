@@ -1,11 +1,12 @@
 //! `coax baseline write`: pins what is there now, and says what that changes.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use resources::baseline::{self, Accept};
 use resources::occupancy::Settings;
-use resources::policy::Names;
+use resources::pairing::{self, Rewrite};
 use resources::{Diff, Policy, Snapshot, Verdict};
 
 use super::{read, write_command};
@@ -26,6 +27,9 @@ pub struct Opts {
     file: PathBuf,
     /// What to read; anything that `summarize` reads
     input: PathBuf,
+    /// Pair kernels of the file whose names differ by rewriting the keys of both sides; may be given several times
+    #[arg(long = "match", value_name = "REGEX=REPLACEMENT", value_parser = Rewrite::parse)]
+    rewrites: Vec<Rewrite>,
     /// No list of changes: only the verdict, and what is wrong
     #[arg(short, long)]
     quiet: bool,
@@ -58,13 +62,8 @@ impl Opts {
         let warnings = snapshot.warnings.clone();
         let mut snapshot = baseline::pinned(snapshot);
         let all = snapshot.kernels.len();
-        let is_covered = |key: &str| policy.covers(Names { before: None, after: Some(key) });
-        snapshot.kernels.retain(|key, _| is_covered(key));
-        let left_out = all - snapshot.kernels.len();
-        let others = old.iter().flat_map(|old| &old.kernels).filter(|(key, _)| !is_covered(key));
-        let others: Vec<_> = others.map(|(key, record)| (key.clone(), record.clone())).collect();
-        let kept = others.len();
-        snapshot.kernels.extend(others);
+        let kept = self.keep_what_is_not_covered(&mut snapshot, old.as_ref(), &policy);
+        let left_out = all + kept - snapshot.kernels.len();
         errors.extend(what_is_wrong(&snapshot, &policy, self.launch.settings()));
         if !errors.is_empty() {
             return Err(self.refusal(errors));
@@ -86,7 +85,10 @@ impl Opts {
             Some(old) => {
                 // A review wants to see every figure that moved, also those that a rule accepts.
                 let policy = Policy { fail_on: policy.fail_on.clone(), ..Policy::default() };
-                let diff = Diff::new(old, &snapshot, &[], &policy, self.launch.settings());
+                let diff = Diff::new(old, &snapshot, &self.rewrites, &policy, self.launch.settings());
+                if !self.rewrites.is_empty() {
+                    notes.extend(pairing::pair(old, &snapshot, &self.rewrites).1.into_iter().map(|note| note.text));
+                }
                 body.push_str(&baseline::listing(&diff, Accept::default()));
                 let counts = baseline::counts(&diff);
                 body.push_str(&format!("{name}: {}, was {}: {counts}\n", kernels(count), old.kernels.len()));
@@ -98,6 +100,25 @@ impl Opts {
         }
         let errors = Vec::new();
         Ok(Report { body, notes, errors, warnings, files: Vec::new(), quiet: self.quiet, verdict: Verdict::Ok })
+    }
+
+    /// Kernels that `--only` does not name stay as they are in the file: takes them out of the snapshot, puts those of the
+    /// file in, and says how many these are. A renamed kernel goes by both of its names, as in the check.
+    fn keep_what_is_not_covered(&self, snapshot: &mut Snapshot, old: Option<&Snapshot>, policy: &Policy) -> usize {
+        if policy.only.is_empty() {
+            return 0;
+        }
+        let nothing = Snapshot::default();
+        let old = old.unwrap_or(&nothing);
+        let (pairs, _) = pairing::pair(old, snapshot, &self.rewrites);
+        let (covered, others): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|pair| policy.covers(pair.names()));
+        let covered: BTreeSet<String> = covered.iter().filter_map(|pair| pair.after).map(str::to_owned).collect();
+        let others = others.iter().filter_map(|pair| pair.before);
+        let kept: Vec<_> = others.filter_map(|key| old.kernels.get_key_value(key)).collect();
+        snapshot.kernels.retain(|key, _| covered.contains(key));
+        let count = kept.len();
+        snapshot.kernels.extend(kept.into_iter().map(|(key, record)| (key.clone(), record.clone())));
+        count
     }
 
     /// The baseline that is replaced. Any other file is left alone: a mistyped name must not cost a kernel.
@@ -133,7 +154,7 @@ impl Opts {
 
     fn way_out(&self, then: &str) -> String {
         let options = [self.reading.arguments(), self.gate.arguments(), self.launch.arguments()].concat();
-        format!("{then} `{}`", write_command(&self.file, &self.input, &options))
+        format!("{then} `{}`", write_command(&self.file, &self.input, &self.rewrites, &options))
     }
 }
 

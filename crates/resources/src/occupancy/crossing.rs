@@ -4,6 +4,8 @@ use isa::occupancy::{Resource, Usage};
 
 use super::Occupancy;
 
+const WORK_GROUP_SIZE: &str = "work-group size";
+
 /// `occupancy 2 -> 1 waves per SIMD: vgpr 256->260 (limit for 2 is 256)`; none when the waves are the same.
 pub fn crossing(before: &Occupancy, after: &Occupancy) -> Option<String> {
     let waves = (before.waves(), after.waves());
@@ -21,6 +23,11 @@ pub fn crossing(before: &Occupancy, after: &Occupancy) -> Option<String> {
     }
     if before.unit() != after.unit() {
         reasons.push(format!("{} mode->{} mode", before.unit(), after.unit()));
+    }
+    // LDS and registers bound whole work-groups: their size may be all that changed.
+    let (most, other) = (a.work_items.end(), b.work_items.end());
+    if most != other && !reasons.iter().any(|reason| reason.contains("->")) {
+        reasons.push(format!("{WORK_GROUP_SIZE} {most}->{other}"));
     }
     Some(format!("occupancy {} -> {} waves per SIMD: {}", waves.0, waves.1, reasons.join(", ")))
 }
@@ -46,7 +53,7 @@ fn reason(resource: Resource, before: &Occupancy, after: &Occupancy, lower: &Occ
         Resource::Sgprs => "sgpr",
         Resource::LdsBytes if lower.dynamic_lds_bytes == 0 => "lds_static_bytes",
         Resource::LdsBytes => "static and dynamic LDS",
-        Resource::WorkGroups => "work-group size",
+        Resource::WorkGroups => WORK_GROUP_SIZE,
     };
     let figures = (limits.figure(resource, &before.usage), limits.figure(resource, &after.usage));
     let moved = if figures.0 == figures.1 { figures.0.to_string() } else { format!("{}->{}", figures.0, figures.1) };

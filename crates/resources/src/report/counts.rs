@@ -1,6 +1,6 @@
 //! Sums over the kernels of a report: how many a change helped and hurt, and what each metric adds up to.
 
-use super::{Kernel, Report, Status};
+use super::{Column, Kernel, Report, Status};
 use crate::metric::Metric;
 
 /// Kernels by what became of them.
@@ -68,7 +68,8 @@ impl Report {
             let (Some(before), Some(after)) = (before.and_then(|c| c.value()), after.and_then(|c| c.value())) else {
                 continue;
             };
-            let total = &mut totals[figure.metric as usize];
+            let Column::Metric(metric) = figure.column else { continue };
+            let total = &mut totals[metric as usize];
             total.before += u128::from(before);
             total.after += u128::from(after);
             total.rose += usize::from(after > before);

@@ -50,11 +50,10 @@ fn row(kernel: &Kernel, sides: bool) -> Vec<Cow<'_, str>> {
             row.push(figure.delta().map(|delta| delta.to_string()).unwrap_or_default().into());
         }
     }
-    let [before, after] = &kernel.occupancy;
     if sides {
-        row.push(shown(before));
+        row.push(shown(&kernel.occupancy.before));
     }
-    row.push(shown(after));
+    row.push(shown(&kernel.occupancy.after));
     row.push(text(&kernel.problems.join("; ")).into_owned().into());
     row
 }

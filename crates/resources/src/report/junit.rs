@@ -72,6 +72,7 @@ fn details(kernel: &Kernel) -> String {
     let mut lines = vec![format!("file: {}", plain(&kernel.source))];
     lines.extend(kernel.problems.iter().map(|problem| plain(problem)));
     let moved = kernel.compared_figures().filter(|figure| figure.delta().is_some_and(|delta| delta != 0));
-    lines.extend(moved.map(|figure| format!("{} {}", figure.metric.name(), figure.change())));
+    let moved = moved.chain(kernel.moved_waves());
+    lines.extend(moved.map(|figure| format!("{} {}", figure.column.name(), figure.change())));
     lines.join("\n")
 }

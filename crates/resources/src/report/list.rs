@@ -86,7 +86,7 @@ impl Grid {
         let widest = |text: fn(&Figure) -> usize| figures().map(text).max().unwrap_or(0);
         Grid {
             look,
-            name: widest(|figure| figure.metric.name().len()),
+            name: widest(|figure| figure.column.name().len()),
             arrow: widest(|figure| figure.arrow().len()),
             delta: widest(|figure| delta(figure).len()),
         }
@@ -106,11 +106,11 @@ impl Grid {
                 .for_each(|l| out.push_str(&format!("{:indent$}{l}\n", "")));
         }
         self.figures(out, kernel);
-        let waves =
-            kernel.occupancy_moved().map(|(before, after)| format!("occupancy {before}->{after} waves per SIMD"));
+        let waves = kernel.moved_waves().filter(|waves| !waves.is_judged());
+        let waves = waves.map(|waves| format!("{} {} waves per SIMD", waves.column.name(), waves.arrow()));
         let informational = moved(kernel)
             .filter(|figure| figure.judgement == Judgement::Informational)
-            .map(|figure| format!("{} {}", figure.metric.name(), figure.change()));
+            .map(|figure| format!("{} {}", figure.column.name(), figure.change()));
         let informational: Vec<String> = waves.into_iter().chain(informational).collect();
         let lines = wrap_words(&informational.join(", "), self.look.width.saturating_sub(4));
         lines.iter().for_each(|line| out.push_str(&format!("    {line}\n")));
@@ -135,7 +135,7 @@ impl Grid {
             Judgement::Same | Judgement::Informational => (' ', Style::new()),
         };
         let (name, arrow, delta) = (self.name, self.arrow, self.delta);
-        let mut text = format!("{mark} {:<name$}  {:<arrow$}", figure.metric.name(), figure.arrow());
+        let mut text = format!("{mark} {:<name$}  {:<arrow$}", figure.column.name(), figure.arrow());
         if delta > 0 {
             text.push_str(&format!("  {:>delta$}", self::delta(figure)));
         }
@@ -191,7 +191,8 @@ fn aligned(kernel: &Kernel) -> impl Iterator<Item = &Figure> {
     let is_shown = |figure: &&Figure| figure.after.as_ref().is_some_and(|c| !matches!(c.show().as_str(), "0" | "n/a"));
     let listed = kernel.figures.iter().filter(is_there).filter(is_shown);
     let fails = |figure: &&Figure| figure.judgement == Judgement::Worse;
-    let moved = moved(kernel).filter(|figure| figure.judgement != Judgement::Informational);
+    let waves = kernel.moved_waves();
+    let moved = moved(kernel).chain(waves).filter(|figure| figure.judgement != Judgement::Informational);
     moved.clone().filter(fails).chain(moved.filter(move |figure| !fails(figure))).chain(listed)
 }
 

@@ -5,7 +5,7 @@
 
 use super::csv::status;
 use super::words::{Level, counted, plain};
-use super::{Figure, Kernel, Report, Sort};
+use super::{Column, Figure, Kernel, Report, Sort};
 use crate::metric::Metric;
 use crate::policy::Judgement;
 use crate::verdict::Verdict;
@@ -137,9 +137,11 @@ impl Page {
     /// Kernels with the figures that can fail and moved in one of them, and the waves per SIMD where they moved.
     fn kernels(&mut self, heading: &str, kernels: &[&Kernel]) {
         let moved: Vec<Metric> = Metric::all()
-            .filter(|metric| kernels.iter().any(|kernel| kernel.judged().any(|figure| figure.metric == *metric)))
+            .filter(|metric| {
+                kernels.iter().any(|kernel| kernel.judged().any(|figure| figure.column == Column::Metric(*metric)))
+            })
             .collect();
-        let waves = kernels.iter().any(|kernel| kernel.occupancy_moved().is_some());
+        let waves = kernels.iter().any(|kernel| kernel.moved_waves().is_some());
         let columns: Vec<&str> = ["kernel"]
             .into_iter()
             .chain(moved.iter().map(|metric| metric.name()))
@@ -152,7 +154,7 @@ impl Page {
     fn informational(&mut self, kernels: &[&Kernel]) {
         let moved: Vec<Metric> = Metric::all()
             .filter(|metric| {
-                let shows = |figure: &Figure| figure.metric == *metric && is_informational(figure);
+                let shows = |figure: &Figure| figure.column == Column::Metric(*metric) && is_informational(figure);
                 kernels.iter().any(|kernel| kernel.compared_figures().any(shows))
             })
             .collect();
@@ -181,18 +183,18 @@ fn is_informational(figure: &Figure) -> bool {
 
 fn figures_row(kernel: &Kernel, metrics: &[Metric], waves: bool) -> String {
     let mut row = format!("| {}", code(&kernel.key));
-    if metrics.is_empty() {
+    if metrics.is_empty() && !waves {
         row.push_str(&format!(" ({})", status(kernel.status)));
     }
     row.push_str(" |");
     for metric in metrics {
-        let figure = kernel.figures.iter().find(|figure| figure.metric == *metric);
+        let figure = kernel.figures.get(*metric as usize);
         row.push_str(&format!(" {} |", figure.map(cell).unwrap_or_default()));
     }
     if waves {
-        let known = kernel.occupancy[1].as_ref().map(crate::cell::Cell::show).unwrap_or_default();
-        let moved = kernel.occupancy_moved().map(|(before, after)| format!("{before}→{after}"));
-        row.push_str(&format!(" {} |", moved.unwrap_or(known)));
+        let figure = &kernel.occupancy;
+        let shown = if figure.is_judged() { cell(figure) } else { figure.arrow().replace("->", "→") };
+        row.push_str(&format!(" {shown} |"));
     }
     row.push('\n');
     row

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::str::FromStr;
 
-use super::{Kernel, Report, Status};
+use super::{Column, Kernel, Report, Status};
 use crate::cell::Cell;
 use crate::metric::Metric;
 
@@ -48,7 +48,7 @@ impl Report {
             Sort::Worst => order.sort_by(|a, b| worst_first(&self.kernels[*a], &self.kernels[*b])),
             // None is smaller than any figure, so kernels without one stand last.
             Sort::By(metric) => order.sort_by_key(|at| {
-                let figure = self.kernels[*at].figures.iter().find(|figure| figure.metric == metric);
+                let figure = self.kernels[*at].figures.get(metric as usize);
                 let value = figure.and_then(|f| f.after.as_ref().and_then(Cell::value));
                 Reverse((figure.and_then(|f| f.delta()), value))
             }),
@@ -81,7 +81,7 @@ fn growth(kernel: &Kernel) -> f64 {
         let before = figure.before.as_ref().and_then(Cell::value)?;
         Some(figure.delta()? as f64 / before.max(1) as f64)
     };
-    let figures = kernel.figures.iter().filter(|figure| figure.metric.is_trigger());
+    let figures = kernel.figures.iter().filter(|figure| matches!(figure.column, Column::Metric(m) if m.is_trigger()));
     figures.filter_map(relative).fold(f64::NEG_INFINITY, f64::max)
 }
 

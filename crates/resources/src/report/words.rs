@@ -23,7 +23,7 @@ pub enum Level {
 impl Kernel {
     /// What is wrong with the kernel outweighs what moved in it.
     pub(super) fn level(&self) -> Level {
-        let allowed = || self.figures.iter().any(|figure| matches!(figure.judgement, Judgement::Allowed(_)));
+        let allowed = || self.judged().any(|figure| matches!(figure.judgement, Judgement::Allowed(_)));
         match self.status {
             _ if !self.problems.is_empty() => Level::Error,
             Status::NotTrustworthy => Level::Error,
@@ -37,20 +37,22 @@ impl Kernel {
 
     /// The figures of a kernel whose sides were compared.
     pub(super) fn compared_figures(&self) -> impl Iterator<Item = &Figure> {
-        let compared = matches!(self.status, Status::Unchanged | Status::Changed | Status::Improved | Status::Worse);
-        self.figures.iter().filter(move |_| compared)
+        self.figures.iter().filter(|_| self.is_compared())
     }
 
-    /// The figures that moved and can fail.
+    fn is_compared(&self) -> bool {
+        matches!(self.status, Status::Unchanged | Status::Changed | Status::Improved | Status::Worse)
+    }
+
+    /// The figures that moved and can fail; the waves, where they can, are the last.
     pub(super) fn judged(&self) -> impl Iterator<Item = &Figure> {
-        let is_judged = |figure: &&Figure| !matches!(figure.judgement, Judgement::Same | Judgement::Informational);
-        self.compared_figures().filter(is_judged)
+        let waves = Some(&self.occupancy).filter(|_| self.is_compared());
+        self.compared_figures().chain(waves).filter(|figure| figure.is_judged())
     }
 
-    /// `4->3`, where the waves per execution unit are known on both sides and moved.
-    pub(super) fn occupancy_moved(&self) -> Option<(u64, u64)> {
-        let [before, after] = [&self.occupancy[0], &self.occupancy[1]].map(|cell| cell.as_ref().and_then(Cell::value));
-        Some((before?, after?)).filter(|(before, after)| before != after)
+    /// The waves per execution unit, where they are known on both sides and moved.
+    pub(super) fn moved_waves(&self) -> Option<&Figure> {
+        Some(&self.occupancy).filter(|waves| self.is_compared() && waves.delta().is_some_and(|delta| delta != 0))
     }
 
     /// One line: what is wrong, or what moved and can fail.
@@ -62,9 +64,9 @@ impl Kernel {
             };
         }
         let mut figures: Vec<String> =
-            self.judged().map(|figure| format!("{} {}", figure.metric.name(), figure.change())).collect();
-        if let (Some((before, after)), false) = (self.occupancy_moved(), figures.is_empty()) {
-            figures.push(format!("occupancy {before}->{after}"));
+            self.judged().map(|figure| format!("{} {}", figure.column.name(), figure.change())).collect();
+        if let (Some(waves), false) = (self.moved_waves().filter(|waves| !waves.is_judged()), figures.is_empty()) {
+            figures.push(format!("{} {}", waves.column.name(), waves.arrow()));
         }
         match (figures.is_empty(), self.status) {
             (false, _) => figures.join(", "),
@@ -77,6 +79,11 @@ impl Kernel {
 }
 
 impl Figure {
+    /// Whether it moved and can fail.
+    pub(super) fn is_judged(&self) -> bool {
+        !matches!(self.judgement, Judgement::Same | Judgement::Informational)
+    }
+
     /// `96->284 (+188)`, or the one value where nothing moved.
     pub(super) fn change(&self) -> String {
         let arrow = self.arrow();

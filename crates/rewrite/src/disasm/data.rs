@@ -38,6 +38,8 @@ pub(super) enum Fate {
     Data,
     /// Not loaded, and not in the text.
     NotLoaded,
+    /// The same, with nothing in it but who made the file, or what only a linker reads.
+    Producer,
     /// The linker makes it again where the text gives it a reason to.
     Linkers,
     /// Notes besides metadata.
@@ -57,7 +59,11 @@ pub(super) fn fate(object: &Object<'_>, index: usize, metadata: Option<&std::ops
         return Fate::Elsewhere;
     }
     if !section.is_allocated() {
-        return if section.size == 0 { Fate::Elsewhere } else { Fate::NotLoaded };
+        return match &*section.name {
+            _ if section.size == 0 || kind == elf::SHT_GROUP => Fate::Elsewhere,
+            ".comment" | ".note.GNU-stack" | ".llvm_addrsig" => Fate::Producer,
+            _ => Fate::NotLoaded,
+        };
     }
     if is_linked && section.name == ".relro_padding" {
         return Fate::Elsewhere;
@@ -197,7 +203,7 @@ impl<'w> Writer<'w> {
             text.push_str(self.labels.get(&at).map_or("", |labels| labels));
             let next = self.next_mark(at, end);
             if let Some(placed) = self.rest.facts.descriptor_at(self.index, at) {
-                if at.is_multiple_of(64) {
+                if align >= 64 && at.is_multiple_of(64) {
                     text.push_str("\t.p2align 6\n");
                 }
                 text.push_str(&placed.text);

@@ -1,5 +1,6 @@
 //! The lines of a section: labels, instructions, filling.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -12,6 +13,7 @@ use super::rest::Rest;
 use super::symbols::{directives, quoted};
 use super::{Counts, Options};
 use crate::code::{Code, Label};
+use crate::distance;
 use crate::error::Result;
 use crate::identity::{Identities, Identity};
 use crate::object::Object;
@@ -145,6 +147,8 @@ impl Lines<'_> {
             self.text.push('\n');
             return Ok(());
         }
+        let distance = self.rest.and_then(|rest| rest.distances.hints.get(&(self.code.section.index, offset)));
+        let mut distance = distance.map(|hint| Cow::Borrowed(&**hint));
         match self.identities.of(bytes, listing, instruction)? {
             Identity::Text => self.statement(offset, listing, instruction),
             Identity::Hint(hint) => {
@@ -155,8 +159,13 @@ impl Lines<'_> {
             Identity::Words(reason) => {
                 *self.counts.words.entry(reason).or_default() += 1;
                 self.words(bytes);
+                // No name can be put in there.
+                distance = distance.map(|_| distance::fixed(offset).into());
                 remark = reason.describe();
             }
+        }
+        if let Some(distance) = distance {
+            let _ = write!(self.text, " {distance}");
         }
         if !remark.is_empty() {
             let printed = listing.text(instruction);

@@ -29,9 +29,14 @@ struct Named {
 }
 
 impl Names {
-    /// Those of the symbols in `tables`, and labels for every other place that a reference leads to: in code where an
-    /// instruction starts, in data anywhere.
-    pub fn new(object: &Object<'_>, codes: &mut [Code<'_>], tables: &Tables) -> Names {
+    /// Those of the symbols in `tables`, and labels for every other place that a reference, there or in `more`, leads to:
+    /// in code where an instruction starts, in data anywhere.
+    pub fn new<'r>(
+        object: &Object<'_>,
+        codes: &mut [Code<'_>],
+        tables: &'r Tables,
+        more: impl Iterator<Item = &'r Reference>,
+    ) -> Names {
         let mut names = Names { symbols: BTreeMap::new(), labels: BTreeMap::new(), owners: HashMap::new() };
         for symbol in tables.symbols.iter().filter(|symbol| is_written(symbol)) {
             if names.owners.contains_key(&symbol.name) {
@@ -49,7 +54,7 @@ impl Names {
         let mut taken: HashSet<String> = names.owners.keys().cloned().collect();
         taken.extend(codes.iter().flat_map(|code| &code.labels).map(|label| label.name.clone()));
         let mut number = 0;
-        for reference in &tables.references {
+        for reference in tables.references.iter().chain(more) {
             let Some((section, offset)) = names.meant(reference) else { continue };
             let Ok(offset) = u64::try_from(offset) else { continue };
             let code = codes.iter().position(|code| code.section.index == section);

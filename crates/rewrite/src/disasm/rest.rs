@@ -5,18 +5,23 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use codeobj::CodeObject;
-use codeobj::code_object::ObjectKind;
+use codeobj::code_object::{ObjectKind, Section};
 use llvm::Toolchain;
 
+use super::computed::{Distances, Found};
 use super::data::{self, Fate};
 use super::names::{self, Names};
 use super::relocated::{self, Relocated};
 use super::symbols::quoted;
 use crate::code::Code;
+use crate::distance;
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::object::Object;
 use crate::tables::{Place, Symbol, Tables};
+
+/// An address.
+const GOT_SLOT_BYTES: u64 = 8;
 
 /// What is written beside code.
 pub struct Rest {
@@ -26,10 +31,14 @@ pub struct Rest {
     pub(super) fates: Vec<Fate>,
     /// Instructions of a relocatable object with a relocation, by section and offset.
     pub(super) relocated: HashMap<(usize, u32), Relocated>,
+    /// Instructions of a linked object that compute an address from the program counter.
+    pub(super) distances: Distances,
     /// Kernels whose visibility is said behind their descriptor, which otherwise would get it too.
     pub(super) late: HashSet<String>,
     /// What the text leaves out, by name.
     pub omitted: Vec<String>,
+    /// The same of what nobody misses; only the text says so.
+    producers: Vec<String>,
 }
 
 impl Rest {
@@ -40,16 +49,19 @@ impl Rest {
     pub fn of(toolchain: &Toolchain, object: &Object<'_>, codes: &mut [Code<'_>]) -> Result<Rest> {
         let mut facts = Facts::of(toolchain, object)?;
         let tables = Tables::read(object.bytes)?;
-        let names = Names::new(object, codes, &tables);
         let metadata = CodeObject::metadata_range(object.bytes)?;
         let sections = 0..object.code_object.sections.len();
         let fates: Vec<Fate> = sections.map(|index| data::fate(object, index, metadata.as_ref())).collect();
+        let found = Found::of(toolchain, object, codes, &tables, &fates)?;
+        let names = Names::new(object, codes, &tables, found.references());
+        let distances = found.named(object, &names);
         let (relocated, failed) = match object.code_object.kind {
             ObjectKind::Relocatable => relocated::write(toolchain, object, codes, &tables, &names)?,
             ObjectKind::Dynamic => Default::default(),
         };
         let late = facts.adjust_symbols(&tables.symbols);
-        let mut rest = Rest { facts, tables, names, fates, relocated, late, omitted: failed };
+        let mut rest =
+            Rest { facts, tables, names, fates, relocated, distances, late, omitted: failed, producers: Vec::new() };
         rest.omit(object);
         Ok(rest)
     }
@@ -66,9 +78,10 @@ impl Rest {
 
     /// Says what is left out and, where the text would have the linker see them in another order, the global symbols.
     pub(super) fn head(&self, object: &Object<'_>, text: &mut String) {
-        for omitted in &self.omitted {
+        for omitted in self.omitted.iter().chain(&self.producers) {
             let _ = writeln!(text, "; not in this text: {omitted}");
         }
+        self.places(object, text);
         let is_global = |symbol: &&Symbol| symbol.binding != 0 && names::is_written(symbol);
         let wanted: Vec<&Symbol> = self.tables.symbols.iter().filter(is_global).collect();
         let rank: HashMap<&str, usize> = wanted.iter().enumerate().map(|(at, symbol)| (&*symbol.name, at)).collect();
@@ -98,6 +111,26 @@ impl Rest {
         }
     }
 
+    /// Where sections are, for texts with numbers that may be distances between them.
+    fn places(&self, object: &Object<'_>, text: &mut String) {
+        let sections = || object.code_object.sections.iter().enumerate().filter(|(_, section)| section.is_allocated());
+        let has_numbers = |(index, section): (usize, &Section)| {
+            let described = self.facts.descriptor_bytes(index);
+            self.fates[index] == Fate::Data && !section.file_range.is_empty() && section.size > described
+        };
+        if object.code_object.kind != ObjectKind::Dynamic
+            || self.distances.fixed.is_empty() && !sections().any(has_numbers)
+        {
+            return;
+        }
+        for (index, section) in sections() {
+            let is_code = object.sections.iter().any(|code| code.index == index);
+            if (is_code || self.fates[index] == Fate::Data) && !section.name.contains(['\n', '\r']) {
+                text.push_str(&distance::section(section.address, section.size, &section.name));
+            }
+        }
+    }
+
     /// Appends everything that stands behind the code.
     pub(super) fn write(&self, object: &Object<'_>, text: &mut String) {
         data::write(object, self, text);
@@ -106,8 +139,21 @@ impl Rest {
                 let _ = writeln!(text, "\t.{directive} {}", quoted(&symbol.name));
             }
         }
+        // The assembler refers to a local symbol by its section, of which a slot would be: the linker makes these local.
+        for symbol in self.tables.symbols.iter().filter(|symbol| symbol.binding == 0 && self.names.owns(symbol)) {
+            let name = quoted(&symbol.name);
+            if self.distances.slot_symbols.contains(&*name) {
+                let _ = writeln!(text, "\t.globl {name}\n\t.hidden {name}");
+            }
+        }
         text.push_str(&self.facts.metadata);
         data::unplaced(self, text);
+    }
+
+    /// Whether the code asks by name for all that a section of the linker's has.
+    fn is_named(&self, index: usize, section: &Section) -> bool {
+        let slots = self.distances.slots.iter().filter(|(own, _)| *own == index).count() as u64;
+        slots > 0 && slots * GOT_SLOT_BYTES == section.size
     }
 
     /// Collects by name what the text does not have.
@@ -115,21 +161,34 @@ impl Rest {
         let sections = &object.code_object.sections;
         let named = |fate: Fate| -> Vec<&str> {
             let own = self.fates.iter().enumerate().filter(|(_, own)| **own == fate);
-            own.map(|(index, _)| &*sections[index].name).collect()
+            let named = own.filter(|(index, _)| fate != Fate::Linkers || !self.is_named(*index, &sections[*index]));
+            named.map(|(index, _)| &*sections[index].name).collect()
         };
         let mut omitted = Vec::new();
         for (fate, why) in [
             (Fate::NotLoaded, "which no GPU loads"),
-            (
-                Fate::Linkers,
-                "which the linker makes only for code that asks for it; addresses in this code are numbers",
-            ),
+            (Fate::Linkers, "which the linker makes only for code that asks for it"),
             (Fate::Notes, "which has notes besides the metadata"),
         ] {
             let names = named(fate);
             if !names.is_empty() {
                 omitted.push(format!("{}, {why}", names.join(", ")));
             }
+        }
+        let producers = named(Fate::Producer);
+        if !producers.is_empty() {
+            self.producers = vec![format!("{}, which no GPU loads", producers.join(", "))];
+        }
+        for (signature, members) in &self.tables.groups {
+            let members: Vec<&str> = members.iter().filter_map(|index| Some(&*sections.get(*index)?.name)).collect();
+            omitted.push(format!(
+                "the COMDAT group `{signature}` of {}: a linker will not take these for another object's copies",
+                members.join(", ")
+            ));
+        }
+        for (section, offset) in &self.distances.fixed {
+            let name = &sections[*section].name;
+            omitted.push(format!("what the program counter of {name}+{offset:#x} leads to, which is not understood"));
         }
         for (index, section) in sections.iter().enumerate().filter(|(index, _)| self.fates[*index] == Fate::Data) {
             let flags = data::unknown_flags(section);
@@ -144,7 +203,16 @@ impl Rest {
         for name in &self.tables.unread {
             omitted.push(format!("{name}, relocations of a kind that is not known here"));
         }
-        for reference in self.tables.references.iter().filter(|reference| self.fates[reference.section] == Fate::Data) {
+        let is_linked = object.code_object.kind == ObjectKind::Dynamic;
+        let is_code = |index: usize| object.sections.iter().any(|code| code.index == index);
+        for reference in &self.tables.references {
+            if is_linked && is_code(reference.section) {
+                let (section, offset) = (&sections[reference.section].name, reference.offset);
+                omitted.push(format!("the relocation of type {} at {section}+{offset:#x}", reference.kind));
+            }
+            if self.fates[reference.section] != Fate::Data {
+                continue;
+            }
             if self.facts.descriptor_at(reference.section, reference.offset).is_some() || self.facts.covers(reference) {
                 continue;
             }
