@@ -61,6 +61,8 @@ pub struct Argument {
     pub is_named: bool,
     /// Where it stands in the argument buffer, when the site says so.
     pub offset: Option<u64>,
+    /// Whether it is given as bytes, of whose alignment nothing is known.
+    pub is_structure: bool,
     /// What is passed.
     pub value: ArgumentValue,
 }
@@ -294,7 +296,13 @@ impl<'f> Resolver<'f> {
             let value = evaluate(number, &self.names).map_err(|why| wrong(&why))?;
             ArgumentValue::Bytes(scalar_bytes(scalar, value).map_err(|why| wrong(&why))?)
         };
-        Ok(Argument { is_named: entry.name.is_some(), name, offset: entry.offset, value })
+        Ok(Argument {
+            is_named: entry.name.is_some(),
+            name,
+            offset: entry.offset,
+            is_structure: entry.bytes.is_some(),
+            value,
+        })
     }
 
     fn buffer(&self, entry: &ArgEntry) -> Result<Buffer, String> {
