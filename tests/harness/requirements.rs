@@ -25,8 +25,10 @@ pub fn missing(name: &str) -> Result<Option<String>, String> {
         "git" => reason(starts("git"), "no git"),
         "linux" => reason(cfg!(target_os = "linux"), "not Linux"),
         "not-root" => reason(!is_root(), "root may read and write everything"),
-        _ => Err(format!("unknown need `{name}`; known: llvm, llvm-tools, lld, comgr, hip-without-device, nvidia, no-nvidia, \
-             flock, git, linux, not-root")),
+        _ => Err(format!(
+            "unknown need `{name}`; known: llvm, llvm-tools, lld, comgr, hip-without-device, nvidia, no-nvidia, \
+             flock, git, linux, not-root"
+        )),
     }
 }
 

@@ -47,6 +47,7 @@ impl Layout {
             };
             let (Some(offset), Some(size)) = (arg.offset.value(), arg.size.value()) else {
                 problems.push(format!("the metadata does not say where {described} stands"));
+                offsets[index].get_or_insert(0); // one problem is enough
                 continue;
             };
             problems.extend(problem_of(argument, arg, size).map(|why| format!("{described}: {why}")));
@@ -94,7 +95,8 @@ impl Layout {
         let (mut offsets, mut problems) = (Vec::new(), Vec::new());
         for argument in &site.arguments {
             let size = argument.value.size();
-            let alignment = if argument.is_structure { MAX_ALIGNMENT } else { size.next_power_of_two().min(MAX_ALIGNMENT) };
+            let alignment =
+                if argument.is_structure { MAX_ALIGNMENT } else { size.next_power_of_two().min(MAX_ALIGNMENT) };
             if argument.is_structure && argument.offset.is_none() && end % MAX_ALIGNMENT != 0 {
                 problems.push(format!(
                     "`{}`: bytes do not say how a structure is aligned behind byte {end}; give its offset",

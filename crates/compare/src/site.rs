@@ -368,7 +368,14 @@ impl<'f> Resolver<'f> {
             }
             "range" => Fill::Range { start: number("start", Some(0.0))?, step: number("step", Some(1.0))? },
             "constant" => Fill::Constant(number("value", None)?),
-            "one-hot" => Fill::OneHot { index: number("index", None)? as u64, value: number("value", Some(1.0))? },
+            "one-hot" => {
+                let index = number("index", None)?;
+                let is_index = index.fract() == 0.0 && (0.0..=MAX_BUFFER_BYTES as f64).contains(&index);
+                if !is_index {
+                    return Err(format!("fill.index: {index} is no index"));
+                }
+                Fill::OneHot { index: index as u64, value: number("value", Some(1.0))? }
+            }
             "file" => {
                 members.used.push("path");
                 Fill::File(self.folder.join(entry.path.as_ref().ok_or("fill `file` needs `path`")?))

@@ -77,7 +77,10 @@ fn check_kernel(place: &str, kernel: &Kernel, llvm: Option<&codeobj::metadata::K
     let layout = match (Layout::from_metadata(&site, &kernel.metadata), unpassable.first()) {
         (Ok(layout), None) => layout,
         (Err(why), Some(kind)) => {
-            assert!(why.iter().any(|why| why.contains(&format!("arguments of kind {kind} cannot be passed"))), "{why:?}");
+            assert!(
+                why.iter().any(|why| why.contains(&format!("arguments of kind {kind} cannot be passed"))),
+                "{why:?}"
+            );
             checked.refused += 1;
             return;
         }
@@ -110,7 +113,10 @@ fn check_kernel(place: &str, kernel: &Kernel, llvm: Option<&codeobj::metadata::K
         let kept = blocks.iter().enumerate().filter(|(index, _)| *index != left_out).map(|(_, block)| *block);
         let shorter = parse(&kept.collect::<Vec<_>>().join("[[arg]]")).unwrap_or_else(|why| panic!("{place}: {why}"));
         let why = Layout::from_metadata(&shorter, &kernel.metadata).expect_err("an argument is missing");
-        assert!(!why.is_empty() && why.iter().any(|why| why.contains("which the site does not give")), "{place}: {why:?}");
+        assert!(
+            !why.is_empty() && why.iter().any(|why| why.contains("which the site does not give")),
+            "{place}: {why:?}"
+        );
     }
 }
 

@@ -109,7 +109,10 @@ fn what_does_not_fit_the_metadata_is_refused() {
         ("in", "argument 2 `in` (global_buffer, 8 bytes)"),
         ("scale", "argument 3 `scale` (by_value, 8 bytes)"),
     ] {
-        assert_eq!(problems(&without(name), METADATA), [format!("the kernel takes {described}, which the site does not give")]);
+        assert_eq!(
+            problems(&without(name), METADATA),
+            [format!("the kernel takes {described}, which the site does not give")]
+        );
     }
     let more = format!("{SITE}[[arg]]\nname = \"more\"\ntype = \"i32\"\nvalue = 1\n");
     assert_eq!(problems(&more, METADATA), ["the kernel takes 4 arguments and has none for `more`"]);
@@ -131,7 +134,11 @@ fn what_does_not_fit_the_metadata_is_refused() {
             "type = \"u64\"\nvalue = 0",
             "argument 2 `in` (global_buffer, 8 bytes): the site gives `in` by value; it is a pointer",
         ),
-        ("name = \"n\"", "name = \"n\"\noffset = 12", "argument 1 `n` (by_value, 4 bytes): the site says offset 12, the metadata 8"),
+        (
+            "name = \"n\"",
+            "name = \"n\"\noffset = 12",
+            "argument 1 `n` (by_value, 4 bytes): the site says offset 12, the metadata 8",
+        ),
         ("[64, 4]", "[64, 5]", "block has 320 work-items; .max_flat_workgroup_size is 256"),
         ("[64, 4]", "[65536, 65536, 65536]", "block has 281474976710656 work-items; .max_flat_workgroup_size is 256"),
     ] {
@@ -143,12 +150,28 @@ fn what_does_not_fit_the_metadata_is_refused() {
 fn metadata_that_leaves_something_open_is_refused() {
     for (from, to, why) in [
         (".offset: 8, ", "", "the metadata does not say where argument 1 `n` (by_value, 4 bytes) stands"),
-        (", .value_kind: by_value }\n      - { .name: in", " }\n      - { .name: in", "argument 1 `n` (?, 4 bytes): the metadata does not say what kind it is"),
-        ("size: 4, .value_kind: by_value", "size: 4, .value_kind: dynamic_shared_pointer", "argument 1 `n` (dynamic_shared_pointer, 4 bytes): arguments of kind dynamic_shared_pointer cannot be passed"),
-        ("size: 8, .value_kind: by_value", "size: 8, .value_kind: queue", "argument 3 `scale` (queue, 8 bytes): arguments of kind queue cannot be passed"),
+        (
+            ", .value_kind: by_value }\n      - { .name: in",
+            " }\n      - { .name: in",
+            "argument 1 `n` (?, 4 bytes): the metadata does not say what kind it is",
+        ),
+        (
+            "size: 4, .value_kind: by_value",
+            "size: 4, .value_kind: dynamic_shared_pointer",
+            "argument 1 `n` (dynamic_shared_pointer, 4 bytes): arguments of kind dynamic_shared_pointer cannot be passed",
+        ),
+        (
+            "size: 8, .value_kind: by_value",
+            "size: 8, .value_kind: queue",
+            "argument 3 `scale` (queue, 8 bytes): arguments of kind queue cannot be passed",
+        ),
         (".offset: 20", ".offset: 10", "arguments `n` (bytes 8 to 12) and `in` (10 to 18) overlap"),
         (".offset: 32", ".offset: 70000", "the arguments end at byte 70008; at most 65536 are passed"),
-        ("    .args", "    .reqd_workgroup_size: [256, 1, 1]\n    .args", "block is [64, 4, 1]; .reqd_workgroup_size is [256, 1, 1]"),
+        (
+            "    .args",
+            "    .reqd_workgroup_size: [256, 1, 1]\n    .args",
+            "block is [64, 4, 1]; .reqd_workgroup_size is [256, 1, 1]",
+        ),
     ] {
         assert!(METADATA.contains(from), "{from}");
         assert_eq!(problems(SITE, &METADATA.replacen(from, to, 1)), [why], "{to}");
@@ -158,13 +181,17 @@ fn metadata_that_leaves_something_open_is_refused() {
 #[test]
 fn metadata_without_arguments_says_at_least_their_length() {
     let bare = |size: &str| format!("amdhsa.kernels:\n  - .name: k\n    .symbol: k.kd\n{size}");
-    let placed = SITE.replace("name = \"in\"", "name = \"in\"\noffset = 20").replace("name = \"scale\"", "name = \"scale\"\noffset = 32");
+    let placed = SITE
+        .replace("name = \"in\"", "name = \"in\"\noffset = 20")
+        .replace("name = \"scale\"", "name = \"scale\"\noffset = 32");
     for size in [40, 44, 47] {
         let text = bare(&format!("    .kernarg_segment_size: {size}\n"));
         let layout = Layout::from_metadata(&site(&placed), &metadata(&text)).expect("fits");
         assert_eq!(layout.offsets, [0, 8, 20, 32]);
     }
-    for (size, said) in [("    .kernarg_segment_size: 48\n", "48"), ("    .kernarg_segment_size: 39\n", "39"), ("", "not there")] {
+    for (size, said) in
+        [("    .kernarg_segment_size: 48\n", "48"), ("    .kernarg_segment_size: 39\n", "39"), ("", "not there")]
+    {
         let expected = format!(
             "the metadata lists no arguments; those of the site end at byte 40, and .kernarg_segment_size is {said}"
         );
@@ -179,7 +206,10 @@ fn without_metadata_arguments_stand_as_c_has_them() {
     let layout = Layout::from_site(&site(SITE)).expect("fits");
     assert_eq!((layout.offsets.as_slice(), layout.bytes), (&[0, 8, 16, 24][..], 32));
     let structure = |before: &str| {
-        site(&format!("kernel = \"k\"\ngrid = [1]\nblock = [1]\n{before}[[arg]]\nname = \"s\"\nbytes = \"{}\"\n", "00".repeat(12)))
+        site(&format!(
+            "kernel = \"k\"\ngrid = [1]\nblock = [1]\n{before}[[arg]]\nname = \"s\"\nbytes = \"{}\"\n",
+            "00".repeat(12)
+        ))
     };
     let scalar = "[[arg]]\nname = \"n\"\ntype = \"i32\"\nvalue = 1\n";
     assert_eq!(Layout::from_site(&structure("")).expect("fits").offsets, [0]);
@@ -187,7 +217,13 @@ fn without_metadata_arguments_stand_as_c_has_them() {
     assert_eq!(why, ["`s`: bytes do not say how a structure is aligned behind byte 4; give its offset"]);
     let overlapping = SITE.replace("name = \"in\"", "name = \"in\"\noffset = 9");
     let why = Layout::from_site(&site(&overlapping)).expect_err("they overlap");
-    assert_eq!(why, ["arguments `n` (bytes 8 to 12) and `in` (9 to 17) overlap", "arguments `in` (bytes 9 to 17) and `scale` (24 to 32) overlap"][..1]);
+    assert_eq!(
+        why,
+        [
+            "arguments `n` (bytes 8 to 12) and `in` (9 to 17) overlap",
+            "arguments `in` (bytes 9 to 17) and `scale` (24 to 32) overlap"
+        ][..1]
+    );
     let far = SITE.replace("name = \"in\"", "name = \"in\"\noffset = 9223372036854775807");
     assert!(Layout::from_site(&site(&far)).is_err());
 }
@@ -210,13 +246,15 @@ fn what_a_site_does_not_have_is_told_with_its_place() {
     for (from, to, why) in [
         ("dynamic-lds = 1024", "lds = 1024", "5:1: unknown field `lds`"),
         ("type = \"i32\"", "kind = \"i32\"", "15:1: unknown field `kind`"),
-        ("{ kind = \"uniform\" }", "{ kind = \"uniform\", lo = 1 }", "21:29: unknown field `lo`"),
+        ("{ kind = \"uniform\" }", "{ kind = \"uniform\", lo = 1 }", "21:28: unknown field `lo`"),
         ("grid = [\"cu_count\"]", "grid = [\"cu_count\"", "3:1"),
         ("kernel = \"k\"", "", "missing field `kernel`"),
         ("{ kind = \"uniform\" }", "{ kind = \"uniform\", mask = 1 }", " arg `in`: fill `uniform` has no `mask`"),
         ("{ kind = \"uniform\" }", "{ kind = \"range\", path = \"x\" }", " arg `in`: fill `range` has no `path`"),
         ("{ kind = \"uniform\" }", "{ kind = \"constant\" }", " arg `in`: fill `constant` needs `value`"),
         ("{ kind = \"uniform\" }", "{ kind = \"bytes\", mask = 256 }", " arg `in`: fill.mask: 256 is no byte"),
+        ("{ kind = \"uniform\" }", "{ kind = \"one-hot\", index = -1 }", " arg `in`: fill.index: -1 is no index"),
+        ("{ kind = \"uniform\" }", "{ kind = \"one-hot\", index = 0.5 }", " arg `in`: fill.index: 0.5 is no index"),
         ("{ kind = \"uniform\" }", "{ kind = \"ones\" }", " arg `in`: `ones` is no fill; there are bits, uniform"),
         ("{ kind = \"uniform\" }", "{ kind = \"file\" }", " arg `in`: fill `file` needs `path`"),
         ("N = 100", "cu_count = 100", " dims.cu_count: the device says what cu_count is"),

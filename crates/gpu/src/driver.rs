@@ -64,7 +64,12 @@ impl Driver {
             let visible = flavor.visible_devices;
             Error::new(
                 ErrorKind::NoDevice,
-                format!("{}:{number}: the last device is {}:{} ({visible} counts)", flavor.kind, flavor.kind, count - 1),
+                format!(
+                    "{}:{number}: the last device is {}:{} ({visible} counts)",
+                    flavor.kind,
+                    flavor.kind,
+                    count - 1
+                ),
             )
         })?;
         let mut device: c_int = 0;
@@ -198,7 +203,10 @@ impl Device for Driver {
 
     fn write(&self, to: Address, bytes: &[u8]) -> Result<()> {
         // SAFETY: the source is `bytes`; the driver checks the destination.
-        self.api.check(unsafe { (self.api.to_device)(to.0, bytes.as_ptr().cast(), bytes.len()) }, "copy to the device failed")
+        self.api.check(
+            unsafe { (self.api.to_device)(to.0, bytes.as_ptr().cast(), bytes.len()) },
+            "copy to the device failed",
+        )
     }
 
     fn read(&self, from: Address, into: &mut [u8]) -> Result<()> {

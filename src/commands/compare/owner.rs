@@ -23,26 +23,7 @@ pub enum Ending {
         what: String,
         /// Its number, from 1.
         launch: u64,
-        /// The devices of a driver (`hip`, `cuda`), asked in a process of its own: a driver may crash or hang. The error says why there
-/// are none.
-pub fn devices(kind: &str) -> Result<Vec<Found>, String> {
-    let job = Job { device: None, wait: Duration::ZERO, task: Task::List(kind.to_owned()) };
-    let mut worker = Worker::start(&job, &[]).map_err(|error| error.to_string())?;
-    let deadline = Instant::now() + PROBE_TIMEOUT;
-    loop {
-        match worker.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Ok(Event::Listed(found))) => return Ok(found),
-            Ok(Ok(Event::Failed(Failed::NotAvailable(why) | Failed::NotEstablished(why)))) => return Err(why),
-            Ok(_) => {} // drivers print what they like
-            Err(RecvTimeoutError::Timeout) => {
-                return Err(format!("the driver does not answer within {} s", PROBE_TIMEOUT.as_secs()));
-            }
-            Err(RecvTimeoutError::Disconnected) => return Err(format!("the driver crashed: {}", worker.last_words())),
-        }
-    }
-}
-
-/// Whether the device answers afterwards, in words.
+        /// Whether the device answers afterwards, in words.
         afterwards: String,
     },
     /// The process died.
