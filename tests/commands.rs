@@ -13,6 +13,8 @@ mod before;
 mod capture;
 #[path = "harness/data.rs"]
 mod data;
+#[path = "commands/hip.rs"]
+mod hip;
 #[path = "commands/hostile.rs"]
 mod hostile;
 #[path = "commands/interrupted.rs"]
@@ -44,13 +46,14 @@ type Test = (&'static str, &'static str, fn() -> Result<(), Failed>);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let files: [(&str, &[Test]); 10] = [
+    let files: [(&str, &[Test]); 11] = [
         ("action", action::TESTS),
         ("manual", manual::TESTS),
         ("outputs", outputs::TESTS),
         ("capture", capture::TESTS),
         ("baseline", baseline::TESTS),
         ("before", before::TESTS),
+        ("hip", hip::TESTS),
         ("hostile", hostile::TESTS),
         ("interrupted", interrupted::TESTS),
         ("skill", skill::TESTS),

@@ -2,7 +2,7 @@
 
 pub mod history;
 pub mod original;
-mod owner;
+pub mod owner;
 mod said;
 pub mod worker;
 

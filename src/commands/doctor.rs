@@ -7,12 +7,13 @@ use std::process::ExitCode;
 
 use llvm::{Decoder, Linker, Target};
 
+use super::compare::owner;
 use super::edited;
 use crate::toolchain::Llvm;
 
 /// Say what is installed, and what its absence disables
 ///
-/// Looks for LLVM, ld.lld, ROCm, HIP and a GPU. Exit code: 0 when every command that needs no GPU works, 3 when not.
+/// Looks for LLVM, ld.lld, ROCm, and devices of HIP and CUDA. Exit code: 0 when every command that needs no GPU works, 3 when not.
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:
   coax doctor
@@ -106,6 +107,7 @@ fn cache(page: &mut Page) {
     page.found("cache", &format!("{} ({files}, {size:.1} MiB)", folder.display()));
 }
 
+/// Where the rest of ROCm is; nothing of coax needs it by itself.
 fn rocm(page: &mut Page) {
     let root = std::env::var_os("ROCM_PATH").filter(|path| !path.is_empty()).map_or(ROCM.into(), PathBuf::from);
     if root.is_dir() {
@@ -113,32 +115,37 @@ fn rocm(page: &mut Page) {
         let version = if version.trim().is_empty() { "unknown version" } else { version.trim() };
         page.found("ROCm", &format!("{version} ({})", root.display()));
     } else {
-        page.missing("ROCm", "nothing by itself", "see https://rocm.docs.amd.com for a machine with an AMD GPU");
-    }
-    let library = |folder: &Path| {
-        let entries = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut found: Vec<PathBuf> = entries
-            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libamdhip64.so")))
-            .collect();
-        found.sort();
-        found.into_iter().next()
-    };
-    let folders = [root.join("lib"), "/usr/lib/x86_64-linux-gnu".into(), "/usr/lib64".into()];
-    match folders.iter().find_map(|folder| library(folder)) {
-        Some(library) => page.found("HIP", &library.display().to_string()),
-        None => page.missing("HIP", "running kernels", "it is part of ROCm (libamdhip64.so)"),
+        page.found("ROCm", &format!("none in {}; nothing by itself needs it", root.display()));
     }
 }
 
+/// What `compare` needs: a driver with a device, HIP's or CUDA's.
 fn gpu(page: &mut Page) {
+    let mut are_there = false;
+    for (name, kind) in [("HIP", "hip"), ("CUDA", "cuda")] {
+        match owner::devices(kind) {
+            Ok(devices) => {
+                are_there = true;
+                page.found(name, devices.first().map_or("", |device| &device.driver));
+                devices.iter().for_each(|device| page.found(&device.id, &resources::printable(&device.description)));
+            }
+            Err(why) => page.found(name, &format!("none: {}", resources::printable(&why))),
+        }
+    }
+    for processor in processors() {
+        page.found("amdgpu", &format!("the kernel driver has {processor}"));
+    }
+    if !are_there {
+        page.missing("GPU", "compare", "it needs a device of HIP or CUDA");
+    }
+}
+
+/// What the kernel's driver lists; HIP may see fewer.
+fn processors() -> Vec<String> {
     let entries = Path::new(KFD_NODES).read_dir().into_iter().flatten().flatten();
     let mut nodes: Vec<PathBuf> = entries.map(|entry| entry.path().join("properties")).collect();
     nodes.sort();
-    let processors: Vec<String> = nodes.iter().filter_map(|node| processor(&fs::read_to_string(node).ok()?)).collect();
-    if processors.is_empty() {
-        page.missing("GPU", "running kernels", "the amdgpu driver lists none");
-    }
-    processors.iter().for_each(|processor| page.found("GPU", processor));
+    nodes.iter().filter_map(|node| processor(&fs::read_to_string(node).ok()?)).collect()
 }
 
 /// The processor in a node's properties: `gfx_target_version 90402` is gfx942; a CPU has 0.

@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 /// Debian 12's.
 const COMGR: &str = "/usr/lib/x86_64-linux-gnu/libamd_comgr.so.2.4.0";
 
+/// Debian 12's.
+const HIP: &str = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
+
 /// Why `name` is not met here; none if it is met.
 pub fn missing(name: &str) -> Result<Option<String>, String> {
     let reason = |met: bool, reason: &str| Ok((!met).then(|| reason.to_owned()));
@@ -14,10 +17,18 @@ pub fn missing(name: &str) -> Result<Option<String>, String> {
         "llvm-tools" => reason(starts("llvm-readobj-22"), "no llvm-readobj-22 (Debian: llvm-22)"),
         "lld" => reason(starts("ld.lld-22") || starts("ld.lld"), "no ld.lld (Debian: lld-22)"),
         "comgr" => reason(Path::new(COMGR).exists(), "no COMGR 2.4 (Debian 12: libamd-comgr2)"),
+        "hip-without-device" if Path::new("/dev/kfd").exists() => reason(false, "there is an AMD GPU"),
+        "hip-without-device" => reason(Path::new(HIP).exists(), "no HIP runtime 5 (Debian 12: libamdhip64-5)"),
+        "nvidia" => reason(has_nvidia(), "no NVIDIA GPU"),
+        "no-nvidia" => reason(!has_nvidia(), "there is an NVIDIA GPU"),
+        "flock" => reason(starts("flock"), "no flock (Debian: util-linux)"),
         "git" => reason(starts("git"), "no git"),
         "linux" => reason(cfg!(target_os = "linux"), "not Linux"),
         "not-root" => reason(!is_root(), "root may read and write everything"),
-        _ => Err(format!("unknown need `{name}`; known: llvm, llvm-tools, lld, comgr, git, linux, not-root")),
+        _ => Err(format!(
+            "unknown need `{name}`; known: llvm, llvm-tools, lld, comgr, hip-without-device, nvidia, no-nvidia, \
+             flock, git, linux, not-root"
+        )),
     }
 }
 
@@ -56,6 +67,10 @@ fn holds_llvm(folder: &Path, major: u32) -> bool {
             .iter()
             .any(|name| found.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
     })
+}
+
+fn has_nvidia() -> bool {
+    Path::new("/dev/nvidiactl").exists()
 }
 
 fn starts(program: &str) -> bool {

@@ -308,8 +308,8 @@ impl Rig {
             self.set.prepare(device, site, inputs, poison, random)?;
             device.synchronize()?;
             watch.queued(what, 1);
-            device.launch(&self.set.launch(kernel, site))?;
-            device.synchronize()?;
+            let launched = device.launch(&self.set.launch(kernel, site)).and_then(|()| device.synchronize());
+            launched.map_err(|error| error.of(what))?;
             watch.returned();
             conduct.note(self.set.trespasses(device, site)?, self.changed_inputs(device, site, inputs)?);
             if launch == 0 {

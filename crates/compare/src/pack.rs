@@ -3,12 +3,19 @@
 //! A launch with eight arguments of a kernel that has nine succeeds on hardware and computes nonsense; so whatever the
 //! metadata knows is checked before. Hidden arguments (`hidden_*`) are not the site's: the HIP runtime fills them.
 
-use codeobj::metadata::{Arg, KernelMetadata};
+use std::collections::HashMap;
+
+use codeobj::metadata::{Arg, Count, KernelMetadata};
 
 use crate::site::{Argument, ArgumentValue, Site};
 
 /// The largest argument buffer that is made.
 const MAX_BYTES: u64 = 64 << 10;
+/// The largest alignment of a parameter, vector types of CUDA and HIP included.
+const MAX_ALIGNMENT: u64 = 16;
+/// So many bytes behind the last argument of a kernel without `.args` could be one that is missing. Sizes are rounded up to 4
+/// by compilers, and to 8 where a pointer is among the arguments.
+const SMALLEST_LEFT_OUT: u64 = 8;
 
 /// Where the arguments stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,17 +32,22 @@ impl Layout {
     /// # Errors
     /// Everything in which site and metadata differ.
     pub fn from_metadata(site: &Site, metadata: &KernelMetadata) -> Result<Layout, Vec<String>> {
-        let explicit: Vec<&Arg> = metadata.args.iter().filter(|arg| !is_hidden(arg)).collect();
         let mut problems = work_group_problems(site, metadata);
+        if metadata.args.is_empty() && metadata.kernarg_segment_size != Count::Value(0) {
+            return Layout::without_args(site, metadata, problems);
+        }
+        let explicit: Vec<&Arg> = metadata.args.iter().filter(|arg| !is_hidden(arg)).collect();
+        let names = Names::of(site, &explicit);
         let mut offsets = vec![None; site.arguments.len()];
         for (position, arg) in explicit.iter().enumerate() {
             let described = describe(arg, position);
-            let Some((index, argument)) = find(site, arg, position) else {
+            let Some((index, argument)) = names.find(site, arg, position) else {
                 problems.push(format!("the kernel takes {described}, which the site does not give"));
                 continue;
             };
             let (Some(offset), Some(size)) = (arg.offset.value(), arg.size.value()) else {
                 problems.push(format!("the metadata does not say where {described} stands"));
+                offsets[index].get_or_insert(0); // one problem is enough
                 continue;
             };
             problems.extend(problem_of(argument, arg, size).map(|why| format!("{described}: {why}")));
@@ -53,24 +65,49 @@ impl Layout {
         if !problems.is_empty() {
             return Err(problems);
         }
+        // `.kernarg_segment_size` is not held against the end: hand-written kernels list padding behind it.
         Layout::of(site, offsets.into_iter().flatten().collect())
+    }
+
+    /// Hand-written metadata may leave the arguments out (`.args` is optional) and still says how long they are together.
+    fn without_args(site: &Site, metadata: &KernelMetadata, mut problems: Vec<String>) -> Result<Layout, Vec<String>> {
+        let layout = Layout::from_site(site).map_err(|why| [problems.clone(), why].concat())?;
+        let size = metadata.kernarg_segment_size.value();
+        // What is left may be padding, but no argument.
+        let fits = size.is_some_and(|size| layout.bytes <= size && size - layout.bytes < SMALLEST_LEFT_OUT);
+        if !fits {
+            let size = size.map_or_else(|| "not there".into(), |size| size.to_string());
+            problems.push(format!(
+                "the metadata lists no arguments; those of the site end at byte {}, and .kernarg_segment_size is {size}",
+                layout.bytes
+            ));
+        }
+        if problems.is_empty() { Ok(layout) } else { Err(problems) }
     }
 
     /// From the site alone: its offsets, else one after the other, each aligned to its size up to 16 bytes, as C lays out
     /// the parameters of a kernel.
     ///
     /// # Errors
-    /// Two arguments share bytes.
+    /// Two arguments share bytes; a structure's place depends on an alignment that nobody gives.
     pub fn from_site(site: &Site) -> Result<Layout, Vec<String>> {
         let mut end = 0;
-        let offsets = site.arguments.iter().map(|argument| {
+        let (mut offsets, mut problems) = (Vec::new(), Vec::new());
+        for argument in &site.arguments {
             let size = argument.value.size();
-            let alignment = size.next_power_of_two().clamp(1, 16);
+            let alignment =
+                if argument.is_structure { MAX_ALIGNMENT } else { size.next_power_of_two().min(MAX_ALIGNMENT) };
+            if argument.is_structure && argument.offset.is_none() && end % MAX_ALIGNMENT != 0 {
+                problems.push(format!(
+                    "`{}`: bytes do not say how a structure is aligned behind byte {end}; give its offset",
+                    argument.name
+                ));
+            }
             let offset = argument.offset.unwrap_or_else(|| u64::next_multiple_of(end, alignment));
             end = offset.saturating_add(size);
-            offset
-        });
-        Layout::of(site, offsets.collect())
+            offsets.push(offset);
+        }
+        if problems.is_empty() { Layout::of(site, offsets) } else { Err(problems) }
     }
 
     fn of(site: &Site, offsets: Vec<u64>) -> Result<Layout, Vec<String>> {
@@ -121,11 +158,44 @@ pub fn is_hidden(arg: &Arg) -> bool {
     arg.value_kind.as_deref().is_some_and(|kind| kind.starts_with("hidden_"))
 }
 
-/// By name where the site has that name, else by position.
-fn find<'s>(site: &'s Site, arg: &Arg, position: usize) -> Option<(usize, &'s Argument)> {
-    let named = |argument: &Argument| argument.is_named && Some(argument.name.as_str()) == arg.name.as_deref();
-    let by_name = site.arguments.iter().enumerate().find(|(_, argument)| named(argument));
-    by_name.or_else(|| site.arguments.iter().enumerate().nth(position))
+/// Which argument of the site is which of the kernel's: by name where both have it once, else by position. Hand-written
+/// kernels call dozens of their arguments `pad`.
+struct Names<'a> {
+    /// How often the kernel has a name.
+    of_kernel: HashMap<&'a str, usize>,
+    /// Where the site has it.
+    of_site: HashMap<&'a str, usize>,
+}
+
+impl<'a> Names<'a> {
+    fn of(site: &'a Site, explicit: &[&'a Arg]) -> Names<'a> {
+        let mut of_kernel = HashMap::new();
+        for name in explicit.iter().filter_map(|arg| arg.name.as_deref()) {
+            *of_kernel.entry(name).or_default() += 1;
+        }
+        let named = site.arguments.iter().enumerate().filter(|(_, argument)| argument.is_named);
+        Names { of_kernel, of_site: named.map(|(index, argument)| (argument.name.as_str(), index)).collect() }
+    }
+
+    fn is_unique(&self, name: &str) -> bool {
+        self.of_kernel.get(name) == Some(&1)
+    }
+
+    fn find<'s>(&self, site: &'s Site, arg: &Arg, position: usize) -> Option<(usize, &'s Argument)> {
+        let name = arg.name.as_deref().filter(|name| self.is_unique(name));
+        let index = name.and_then(|name| self.of_site.get(name)).copied().or_else(|| {
+            // One that is named after another argument of the kernel is that one, wherever it stands.
+            let there = site.arguments.get(position)?;
+            (!there.is_named || !self.is_unique(&there.name)).then_some(position)
+        })?;
+        Some((index, site.arguments.get(index)?))
+    }
+}
+
+/// Whether a kind of argument can be put into a buffer. The others (`queue`, `image`, `dynamic_shared_pointer`, …) are made by
+/// a runtime of OpenCL.
+pub fn is_passable(kind: &str) -> bool {
+    matches!(kind, "by_value" | "global_buffer" | "?")
 }
 
 fn describe(arg: &Arg, position: usize) -> String {

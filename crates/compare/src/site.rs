@@ -61,6 +61,8 @@ pub struct Argument {
     pub is_named: bool,
     /// Where it stands in the argument buffer, when the site says so.
     pub offset: Option<u64>,
+    /// Whether it is given as bytes, of whose alignment nothing is known.
+    pub is_structure: bool,
     /// What is passed.
     pub value: ArgumentValue,
 }
@@ -294,7 +296,13 @@ impl<'f> Resolver<'f> {
             let value = evaluate(number, &self.names).map_err(|why| wrong(&why))?;
             ArgumentValue::Bytes(scalar_bytes(scalar, value).map_err(|why| wrong(&why))?)
         };
-        Ok(Argument { is_named: entry.name.is_some(), name, offset: entry.offset, value })
+        Ok(Argument {
+            is_named: entry.name.is_some(),
+            name,
+            offset: entry.offset,
+            is_structure: entry.bytes.is_some(),
+            value,
+        })
     }
 
     fn buffer(&self, entry: &ArgEntry) -> Result<Buffer, String> {
@@ -360,7 +368,14 @@ impl<'f> Resolver<'f> {
             }
             "range" => Fill::Range { start: number("start", Some(0.0))?, step: number("step", Some(1.0))? },
             "constant" => Fill::Constant(number("value", None)?),
-            "one-hot" => Fill::OneHot { index: number("index", None)? as u64, value: number("value", Some(1.0))? },
+            "one-hot" => {
+                let index = number("index", None)?;
+                let is_index = index.fract() == 0.0 && (0.0..=MAX_BUFFER_BYTES as f64).contains(&index);
+                if !is_index {
+                    return Err(format!("fill.index: {index} is no index"));
+                }
+                Fill::OneHot { index: index as u64, value: number("value", Some(1.0))? }
+            }
             "file" => {
                 members.used.push("path");
                 Fill::File(self.folder.join(entry.path.as_ref().ok_or("fill `file` needs `path`")?))

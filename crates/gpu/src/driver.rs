@@ -43,8 +43,11 @@ impl Driver {
         // SAFETY: the functions are the driver's own, loaded under the names of its interface; each out parameter points
         // to a local of the type that it is documented to fill.
         let init = unsafe { (api.init)(0) };
+        let library = api.describe(flavor);
         if init != 0 && !status::means_no_device(init) {
-            return Err(api.error(init, &format!("{} does not start", flavor.name)));
+            let name = api.error_name(init);
+            let message = format!("{} does not start ({name}); driver library {library}", flavor.name);
+            return Err(Error::new(ErrorKind::NoDevice, message));
         }
         let mut count: c_int = 0;
         // SAFETY: as above.
@@ -54,7 +57,7 @@ impl Driver {
             let name = api.error_name(code);
             return Err(Error::new(
                 ErrorKind::NoDevice,
-                format!("{} finds no device ({name}); driver library {}", flavor.name, api.path),
+                format!("{} finds no device ({name}); driver library {library}", flavor.name),
             ));
         }
         let index = c_int::try_from(number).ok().filter(|index| *index < count).ok_or_else(|| {
@@ -62,7 +65,8 @@ impl Driver {
             Error::new(
                 ErrorKind::NoDevice,
                 format!(
-                    "{0}:{number}: the last device is {0}:{1}; {visible} may hide others",
+                    "{}:{number}: the last device is {}:{} ({visible} counts)",
+                    flavor.kind,
                     flavor.kind,
                     count - 1
                 ),
@@ -199,13 +203,16 @@ impl Device for Driver {
 
     fn write(&self, to: Address, bytes: &[u8]) -> Result<()> {
         // SAFETY: the source is `bytes`; the driver checks the destination.
-        self.api.check(unsafe { (self.api.to_device)(to.0, bytes.as_ptr().cast(), bytes.len()) }, "copy to the device")
+        self.api.check(
+            unsafe { (self.api.to_device)(to.0, bytes.as_ptr().cast(), bytes.len()) },
+            "copy to the device failed",
+        )
     }
 
     fn read(&self, from: Address, into: &mut [u8]) -> Result<()> {
         // SAFETY: the destination is `into`; the driver checks the source.
         let status = unsafe { (self.api.from_device)(into.as_mut_ptr().cast(), from.0, into.len()) };
-        self.api.check(status, "copy from the device")
+        self.api.check(status, "copy from the device failed")
     }
 
     fn copy(&self, to: Address, from: Address, bytes: u64) -> Result<()> {
@@ -226,7 +233,10 @@ impl Device for Driver {
         // SAFETY: `image` outlives the call; the handle is filled on success.
         let status = unsafe { (self.api.load)(&mut module, image.as_ptr().cast()) };
         if status != 0 {
-            return Err(self.api.error(status, &format!("{} cannot load the image", self.info.target)));
+            // HIP does not tell the target; where the system does not either, the device's name says more than nothing.
+            let DeviceInfo { target, name, .. } = &self.info;
+            let what = if target.is_empty() { name } else { target };
+            return Err(self.api.error(status, &format!("{what} cannot load the image")));
         }
         let number = self.number();
         self.modules.borrow_mut().insert(number, module);
@@ -307,7 +317,7 @@ impl Device for Driver {
 
     fn synchronize(&self) -> Result<()> {
         // SAFETY: no arguments.
-        self.api.check(unsafe { (self.api.synchronize)() }, "the device")
+        self.api.check(unsafe { (self.api.synchronize)() }, "what was queued failed")
     }
 }
 

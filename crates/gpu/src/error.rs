@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum ErrorKind {
     /// No driver library on this machine.
     NoDriver,
-    /// The driver is there and has no device, or none of that number.
+    /// The driver is there and does not start, or has no device, or none of that number.
     NoDevice,
     /// The image is for another target, or the driver cannot load it.
     BadImage,
@@ -39,6 +39,12 @@ impl Error {
     /// Makes one.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error { kind, message: message.into() }
+    }
+
+    /// The same error, said of one of several: `test: …`.
+    #[must_use]
+    pub fn of(self, what: &str) -> Error {
+        Error { message: format!("{what}: {}", self.message), ..self }
     }
 
     /// Its kind.

@@ -20,4 +20,4 @@ mod telemetry;
 pub use device::{Address, Device, DeviceInfo, Event, Kernel, KernelLimits, Launch, Memory, Module, Telemetry};
 pub use error::{Error, ErrorKind, Result};
 pub use lock::Lock;
-pub use open::{DeviceName, first, open};
+pub use open::{DeviceName, first, list, open};

@@ -5,7 +5,10 @@ use std::str::FromStr;
 
 use crate::driver::{self, Driver};
 use crate::mock::Mock;
-use crate::{Device, Error, ErrorKind, Result};
+use crate::{Device, DeviceInfo, Error, ErrorKind, Result};
+
+/// More than any machine has.
+const MOST_DEVICES: usize = 256;
 
 /// `hip:0`, `cuda:1`, `mock`. The number counts what the driver's own environment variables leave visible
 /// (`HIP_VISIBLE_DEVICES`, `CUDA_VISIBLE_DEVICES`).
@@ -56,6 +59,20 @@ pub fn open(name: DeviceName) -> Result<Box<dyn Device>> {
         DeviceName::Cuda(number) => Ok(Box::new(Driver::open(&driver::CUDA, number)?)),
         DeviceName::Mock => Ok(Box::new(Mock::new())),
     }
+}
+
+/// All devices of one driver, `name` being the first.
+///
+/// # Errors
+/// As [`open`]: there is no driver, or it has no device.
+pub fn list(name: fn(u32) -> DeviceName) -> Result<Vec<DeviceInfo>> {
+    let mut found = vec![open(name(0))?.info().clone()];
+    while let Ok(device) = open(name(found.len() as u32))
+        && found.len() < MOST_DEVICES
+    {
+        found.push(device.info().clone());
+    }
+    Ok(found)
 }
 
 /// The first device that there is: HIP's, else CUDA's.

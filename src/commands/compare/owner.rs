@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use compare::report::Report;
 
-use super::worker::{self, Event, Failed, Job, Task};
+use super::worker::{self, Event, Failed, Found, Job, Task};
 use crate::output;
 use crate::progress::Progress;
 
@@ -65,7 +65,9 @@ pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration) -> std::io::Re
                 Event::Opened(_) => {}
                 Event::Compared(report) => return Ok(Ending::Report(report)),
                 Event::Failed(failed) => return Ok(Ending::Failed(failed)),
-                Event::Probed => return Ok(Ending::Failed(Failed::NotEstablished("an answer to another job".into()))),
+                Event::Probed | Event::Listed(_) => {
+                    return Ok(Ending::Failed(Failed::NotEstablished("an answer to another job".into())));
+                }
             },
             // Drivers print what they like.
             Ok(Err(line)) => output::stderr(&resources::printable(&line)),
@@ -79,6 +81,25 @@ pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration) -> std::io::Re
                 let how = worker.last_words();
                 return Ok(Ending::Died { what: queued, how });
             }
+        }
+    }
+}
+
+/// The devices of a driver (`hip`, `cuda`), asked in a process of its own: a driver may crash or hang. The error says why there
+/// are none.
+pub fn devices(kind: &str) -> Result<Vec<Found>, String> {
+    let job = Job { device: None, wait: Duration::ZERO, task: Task::List(kind.to_owned()) };
+    let mut worker = Worker::start(&job, &[]).map_err(|error| error.to_string())?;
+    let deadline = Instant::now() + PROBE_TIMEOUT;
+    loop {
+        match worker.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Ok(Event::Listed(found))) => return Ok(found),
+            Ok(Ok(Event::Failed(Failed::NotAvailable(why) | Failed::NotEstablished(why)))) => return Err(why),
+            Ok(_) => {} // drivers print what they like
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(format!("the driver does not answer within {} s", PROBE_TIMEOUT.as_secs()));
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(format!("the driver crashed: {}", worker.last_words())),
         }
     }
 }

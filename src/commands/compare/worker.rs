@@ -39,6 +39,8 @@ pub enum Task {
     Compare(Box<Comparison>),
     /// See whether the device answers.
     Probe,
+    /// Say which devices the driver has: `hip` or `cuda`.
+    List(String),
 }
 
 /// A comparison as it is handed over; the images follow it.
@@ -105,8 +107,21 @@ pub enum Event {
     Compared(Box<Report>),
     /// The device answers.
     Probed,
+    /// The driver's devices.
+    Listed(Vec<Found>),
     /// The end, without a report.
     Failed(Failed),
+}
+
+/// A device that a driver has.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Found {
+    /// `hip:0`
+    pub id: String,
+    /// Which driver library.
+    pub driver: String,
+    /// Its name and what it is.
+    pub description: String,
 }
 
 /// [`Failure`], as it is handed over.
@@ -177,6 +192,9 @@ fn work() -> Result<Event, Failed> {
     }
     drop(stdin);
     end_with_parent();
+    if let Task::List(kind) = &job.task {
+        return list(kind);
+    }
     let name: DeviceName = match &job.device {
         Some(name) => name.parse().map_err(|why| Failed::BadInput(vec![why]))?,
         None => gpu::first().map_err(|error| Failed::NotAvailable(error.to_string()))?,
@@ -226,6 +244,17 @@ fn settings(options: TimingOptions) -> Settings {
         seed: u64::from(std::process::id()),
         ..Settings::default()
     }
+}
+
+fn list(kind: &str) -> Result<Event, Failed> {
+    let found = gpu::list(if kind == "hip" { DeviceName::Hip } else { DeviceName::Cuda });
+    let found = found.map_err(|error| Failed::NotAvailable(error.to_string()))?;
+    let describe = |info: gpu::DeviceInfo| {
+        let target = if info.target.is_empty() { "of unknown target" } else { &info.target };
+        let description = format!("{}, {target}, {} CUs", info.name, info.compute_units);
+        Found { id: info.id, driver: info.driver, description }
+    };
+    Ok(Event::Listed(found.into_iter().map(describe).collect()))
 }
 
 fn probe(device: &dyn Device) -> Result<Event, Failed> {

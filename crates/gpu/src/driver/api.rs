@@ -44,6 +44,13 @@ type LaunchWithEventsFn = unsafe extern "C" fn(
     u32,
 ) -> Status;
 
+/// `hipExtModuleLaunchKernel` is the one function that `hip_ext.h` declares without C linkage, so that libraries export its C++
+/// name (libamdhip64 of ROCm 5.2: `nm -D`).
+const EXT_LAUNCH: [&str; 2] = [
+    "hipExtModuleLaunchKernel",
+    "_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j",
+];
+
 /// Makes the struct of functions and the loading of each under the name that the flavor's column gives it.
 macro_rules! functions {
     ($($field:ident: $type:ty = $cuda:literal / $hip:literal;)*) => {
@@ -89,7 +96,9 @@ macro_rules! functions {
                     // SAFETY: as above. HIP's function of that name takes a host function and is of no use here.
                     set_function_attribute: unsafe { optional(&library, nvidia, "cuFuncSetAttribute") },
                     // SAFETY: as above.
-                    launch_with_events: unsafe { optional(&library, !nvidia, "hipExtModuleLaunchKernel") },
+                    launch_with_events: unsafe {
+                        EXT_LAUNCH.iter().find_map(|name| optional(&library, !nvidia, name))
+                    },
                     path,
                     _library: library,
                 })
@@ -145,15 +154,31 @@ impl Api {
             // SAFETY: loading a driver library runs its constructors, which is what its users ask for.
             match unsafe { Library::new(&path) } {
                 Ok(library) => return Api::resolve(library, path, flavor.vendor),
-                // "No such file" of every guess would hide the one that says more.
-                Err(error) => failures.push(error.to_string()),
+                Err(error) => {
+                    // The loader's own words are the source of the error.
+                    let said = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+                    // A guess that is not there says nothing; one that is there and lacks another library does.
+                    let is_absent = said.starts_with(&format!("{path}: cannot open shared object file: No such file"));
+                    if explicit.is_some() || !is_absent {
+                        failures.push(said);
+                    }
+                }
             }
         }
-        let why = match &explicit {
-            Some(_) => failures.join("; "),
-            None => format!("no {} here", flavor.library_names.join(" or ")),
+        let why = match failures.is_empty() {
+            true => format!("no {} here", flavor.library_names.join(" or ")),
+            false => failures.join("; "),
         };
         Err(Error::new(ErrorKind::NoDriver, format!("{} is not available: {why}; {}", flavor.name, flavor.way_out)))
+    }
+
+    /// `HIP 60443484 (/opt/rocm/lib/libamdhip64.so.6.4.43484)`.
+    pub fn describe(&self, flavor: &Flavor) -> String {
+        let mut version: c_int = 0;
+        // SAFETY: an int to fill.
+        let status = unsafe { (self.driver_version)(&mut version) };
+        let version = if status == 0 { version.to_string() } else { "of unknown version".into() };
+        format!("{} {version} ({})", flavor.name, loaded_from(&self.path))
     }
 
     /// Makes the device the one that this thread talks to.
@@ -198,6 +223,19 @@ impl Api {
     pub fn check(&self, code: Status, what: &str) -> Result<()> {
         if code == 0 { Ok(()) } else { Err(self.error(code, what)) }
     }
+}
+
+/// Where the loader found a library that was asked for by its name alone, as the process's own map says.
+fn loaded_from(name: &str) -> String {
+    if name.contains('/') {
+        return name.to_owned();
+    }
+    let map = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let files = map.lines().filter_map(|line| line.split_once('/')).map(|(_, path)| format!("/{path}"));
+    // `libcuda.so.1` is a link to `libcuda.so.550.54`, and the map has the file behind it.
+    let stem = name.split(".so").next().unwrap_or(name);
+    let is_it = |path: &String| path.rsplit('/').next().is_some_and(|file| file.starts_with(&format!("{stem}.so")));
+    files.into_iter().find(is_it).unwrap_or_else(|| name.to_owned())
 }
 
 /// # Safety

@@ -142,9 +142,6 @@ pub fn describe(api: &Api, flavor: &Flavor, device: c_int, number: u32) -> Resul
         let end = buffer.iter().position(|byte| *byte == 0).unwrap_or(buffer.len());
         if status == 0 { String::from_utf8_lossy(&buffer[..end]).trim().to_owned() } else { String::new() }
     };
-    let mut version: c_int = 0;
-    // SAFETY: an int to fill.
-    unsafe { (api.driver_version)(&mut version) };
     let numbers = &flavor.attributes;
     let bus_id = text(api.device_bus_id);
     let target = match flavor.vendor {
@@ -160,7 +157,7 @@ pub fn describe(api: &Api, flavor: &Flavor, device: c_int, number: u32) -> Resul
         id: format!("{}:{number}", flavor.kind),
         name: text(api.device_name),
         target,
-        driver: format!("{} {version} ({})", flavor.name, api.path),
+        driver: api.describe(flavor),
         bus_id,
         compute_units: attribute(numbers.compute_units).unwrap_or_default(),
         wave_size: attribute(numbers.wave_size).unwrap_or_default(),

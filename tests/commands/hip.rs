@@ -1,0 +1,328 @@
+//! `coax compare` over a driver library: the HIP path on a library of ours whose device is host memory and whose failures are
+//! scripted (`tests/fake_hip`), on Debian's HIP runtime without a device, and on an NVIDIA GPU through HIP's symbols over the
+//! CUDA driver (`tests/hip_over_cuda`). Nothing here says anything about an AMD GPU.
+
+use crate::Test;
+use crate::run::{Said, coax, data};
+use crate::workdir::WorkDirectory;
+use libtest_mimic::Failed;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+pub const TESTS: &[Test] = &[
+    ("a_code_object_is_compared_through_hip", "", compares),
+    ("every_failure_of_a_driver_is_one_line_with_its_exit_code", "", failures),
+    ("a_launch_that_hangs_or_crashes_is_told", "", ends_badly),
+    ("a_device_is_used_by_one_run_at_a_time", "flock", one_at_a_time),
+    ("a_missing_or_other_library_is_not_available", "", no_library),
+    ("debian_s_hip_finds_no_device_and_says_so", "hip-without-device", debian),
+    ("hip_over_cuda_builds_and_finds_no_device_where_there_is_none", "no-nvidia", over_nothing),
+    ("hip_over_cuda_compares_on_an_nvidia_gpu", "nvidia", over_cuda),
+    ("the_doctor_tells_drivers_and_devices", "", doctor),
+];
+
+const SITE: &str = r#"kernel = "vector_add"
+grid = ["ceil_div(N, 256)"]
+block = [256]
+bytes = "12*N"
+[dims]
+N = 1000
+[[arg]]
+name = "a"
+dtype = "f32"
+shape = ["N"]
+fill = { kind = "uniform" }
+[[arg]]
+name = "b"
+dtype = "f32"
+shape = ["N"]
+fill = { kind = "normal" }
+[[arg]]
+name = "out"
+dtype = "f32"
+shape = ["N"]
+[[arg]]
+name = "n"
+type = "i32"
+value = "N"
+"#;
+
+/// The last two arguments of Triton's kernels, for scratch that this one does not use.
+const SCRATCH: &str = "[[arg]]\nnull = true\n[[arg]]\nnull = true\n";
+
+/// The library of a C file of `tests/`, made once.
+fn library(name: &str) -> Result<PathBuf, Failed> {
+    static MADE: [OnceLock<Result<PathBuf, String>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let made = &MADE[usize::from(name == "fake_hip")];
+    made.get_or_init(|| make(name)).clone().map_err(Failed::from)
+}
+
+fn make(name: &str) -> Result<PathBuf, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}/{name}.c"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (own, library) = (folder.join(format!("{name}.{}", std::process::id())), folder.join(format!("lib{name}.so")));
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&own).arg(source).arg("-ldl");
+    let output = cc.output().map_err(|error| format!("cc: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{cc:?}: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    fs::rename(own, &library).map_err(|error| error.to_string())?;
+    Ok(library)
+}
+
+/// A site, and a code object of Triton's as reference and test.
+struct Desk {
+    work: WorkDirectory,
+    hip: String,
+}
+
+impl Desk {
+    fn new(hip: &Path) -> Result<Desk, Failed> {
+        let work = WorkDirectory::new()?;
+        let object = data("code-objects/vector_add.gfx942.hsaco");
+        for name in ["ref.co", "test.co"] {
+            fs::copy(&object, work.path.join(name))?;
+        }
+        fs::write(work.path.join("site.toml"), format!("{SITE}{SCRATCH}"))?;
+        Ok(Desk { work, hip: hip.display().to_string() })
+    }
+
+    fn fake() -> Result<Desk, Failed> {
+        Desk::new(&library("fake_hip")?)
+    }
+
+    /// `coax compare ref.co test.co` on `hip:0`, unless another device is among the options.
+    fn compare(&self, script: &str, options: &[&str]) -> Result<Said, Failed> {
+        self.compare_images(["ref.co", "test.co"], script, options)
+    }
+
+    fn compare_images(&self, [a, b]: [&str; 2], script: &str, options: &[&str]) -> Result<Said, Failed> {
+        let mut args = vec!["compare", a, b, "--site", "site.toml"];
+        if !options.contains(&"--device") {
+            args.extend(["--device", "hip:0"]);
+        }
+        args.extend(options);
+        self.coax(script, &args)
+    }
+
+    fn coax(&self, script: &str, args: &[&str]) -> Result<Said, Failed> {
+        // The device's lock lies in the temporary directory: one for each test.
+        let folder = self.work.path.display().to_string();
+        coax(&self.work, args, &[("COAX_HIP", &self.hip), ("FAKE_HIP", script), ("TMPDIR", &folder)])
+    }
+}
+
+/// The exit code, the verdict as last line, and exactly these errors.
+fn ends(said: &Said, exit: i32, verdict: &str, errors: &[&str]) -> Result<(), Failed> {
+    let last = said.stdout.lines().last().unwrap_or_default();
+    let found: Vec<&str> = said.stderr.lines().collect();
+    let expected: Vec<String> = errors.iter().map(|error| format!("error: {error}")).collect();
+    match said.exit == exit && last == format!("RESULT: {verdict}") && found == expected {
+        true => Ok(()),
+        false => {
+            Err(format!("expected exit {exit}, {verdict}, {expected:#?}; found exit {}, {last}, {found:#?}", said.exit)
+                .into())
+        }
+    }
+}
+
+fn compares() -> Result<(), Failed> {
+    let desk = Desk::fake()?;
+    let said = desk.compare("", &[])?;
+    ends(&said, 0, "BIT-IDENTICAL", &[])?;
+    assert!(said.stdout.starts_with("Device: Fake GPU 0 (304 CUs), hip:0\n"), "{}", said.stdout);
+    // Timed, each launch goes with its events.
+    let timed = ["--benchmark", "--iters", "20", "--blocks", "2", "--warmup", "2", "--budget", "1"];
+    let said = desk.compare("", &timed)?;
+    ends(&said, 0, "BIT-IDENTICAL", &[])?;
+    assert!(said.stdout.contains(" timed launches checked,"), "{}", said.stdout);
+    let said = desk.compare("hipExtModuleLaunchKernel=701", &timed)?;
+    assert_eq!(said.exit, 2, "{}", said.stdout);
+    assert!(said.stderr.contains("hipErrorLaunchOutOfResources"), "{}", said.stderr);
+    // The second device.
+    let said = desk.compare("devices=2", &["--device", "hip:1"])?;
+    ends(&said, 0, "BIT-IDENTICAL", &[])?;
+    assert!(said.stdout.starts_with("Device: Fake GPU 1 (304 CUs), hip:1\n"), "{}", said.stdout);
+    Ok(())
+}
+
+fn failures() -> Result<(), Failed> {
+    let desk = Desk::fake()?;
+    let driver = format!("driver library HIP 60443484 ({})", desk.hip);
+    let launch = "launch of 4x1x1 work-groups of 256x1x1, 0 bytes of dynamic LDS, 48 bytes of arguments";
+    let not_available = [
+        ("devices=0", format!("HIP finds no device (hipErrorNoDevice); {driver}")),
+        ("hipInit=100", format!("HIP finds no device (hipErrorNoDevice); {driver}")),
+        ("hipGetDeviceCount=100", format!("HIP finds no device (hipErrorNoDevice); {driver}")),
+        ("hipInit=999", format!("HIP does not start (hipErrorUnknown); {driver}")),
+        ("hipSetDevice=101", "device: hipErrorInvalidDevice".into()),
+        // Nothing is known of the fake device's target; so it is the driver who says that the image is for another.
+        ("hipModuleLoadData=209", "ref.co: Fake GPU 0 cannot load the image: hipErrorNoBinaryForGpu".into()),
+        ("hipModuleLoadData=200", "ref.co: Fake GPU 0 cannot load the image: hipErrorInvalidImage".into()),
+    ];
+    for (script, error) in not_available {
+        ends(&desk.compare(script, &[])?, 3, "NOT AVAILABLE", &[&error]).map_err(|why| of(script, &why))?;
+    }
+    let not_established = [
+        (
+            "hipModuleLoadData@2=209",
+            "test.co: Fake GPU 0 cannot load the image: hipErrorNoBinaryForGpu; the reference loads, so the edit broke it",
+        ),
+        ("hipModuleGetFunction=500", "ref.co: no kernel `vector_add`"),
+        ("hipModuleGetFunction@2=500", "test.co: no kernel `vector_add`"),
+        ("free=3000", "135072 bytes of device memory asked for, 3000 free: hipErrorOutOfMemory"),
+        ("hipMemcpyDtoH=719", "copy from the device failed: hipErrorLaunchFailure"),
+        ("hipMemcpyHtoD=719", "copy to the device failed: hipErrorLaunchFailure"),
+    ];
+    for (script, error) in not_established {
+        // How large the spacer in front of the buffers is, is random.
+        let said = desk.compare(script, &[])?;
+        let error = match script.starts_with("free") {
+            true => said.stderr.trim_start_matches("error: ").trim_end().to_owned(),
+            false => error.to_owned(),
+        };
+        ends(&said, 2, "NOT ESTABLISHED", &[&error]).map_err(|why| of(script, &why))?;
+        if script.starts_with("free") {
+            let is_it = error.ends_with(" bytes of device memory asked for, 3000 free: hipErrorOutOfMemory");
+            assert!(is_it && error.split(' ').next().is_some_and(|n| n.parse::<u64>().is_ok()), "{error}");
+        }
+    }
+    // Whose launch it was: the order of the two is random.
+    for (script, error) in [
+        ("hipModuleLaunchKernel=701", format!("{launch}: hipErrorLaunchOutOfResources")),
+        ("late=700", "what was queued failed: hipErrorIllegalAddress".into()),
+    ] {
+        let said = desk.compare(script, &[])?;
+        let whose = if said.stderr.starts_with("error: test: ") { "test" } else { "reference" };
+        ends(&said, 2, "NOT ESTABLISHED", &[&format!("{whose}: {error}")]).map_err(|why| of(script, &why))?;
+    }
+    let other = desk.compare("devices=2", &["--device", "hip:2"])?;
+    ends(&other, 3, "NOT AVAILABLE", &["hip:2: the last device is hip:1 (HIP_VISIBLE_DEVICES counts)"])?;
+    // The metadata knows the kernels before the driver is asked.
+    fs::write(desk.work.path.join("site.toml"), SITE.replace("vector_add", "vector_sub"))?;
+    let error = "ref.co: no kernel `vector_sub`; there are vector_add";
+    ends(&desk.compare("", &[])?, 2, "NOT ESTABLISHED", &[error])?;
+    // Without the two pointers at its end.
+    fs::write(desk.work.path.join("site.toml"), SITE)?;
+    let missing =
+        [4, 5].map(|n| format!("the kernel takes argument {n} (global_buffer, 8 bytes), which the site does not give"));
+    ends(&desk.compare("", &[])?, 2, "NOT ESTABLISHED", &missing.each_ref().map(String::as_str))?;
+    Ok(())
+}
+
+fn of(script: &str, why: &Failed) -> Failed {
+    format!("{script}: {}", why.message().unwrap_or_default()).into()
+}
+
+fn ends_badly() -> Result<(), Failed> {
+    let desk = Desk::fake()?;
+    let died = "the process that runs the kernels died";
+    let said = desk.compare("hipInit=crash", &[])?;
+    let error = format!("{died}: signal: 6 (SIGABRT): fake_hip: hipInit crashes");
+    ends(&said, 2, "NOT ESTABLISHED", &[&error.replace("(SIGABRT)", core(&said))])?;
+    let said = desk.compare("hipModuleLaunchKernel=crash", &[])?;
+    assert_eq!(said.exit, 2, "{}", said.stderr);
+    assert!(said.stderr.starts_with(&format!("error: {died} during a launch (")), "{}", said.stderr);
+    let said = desk.compare("hipModuleLaunchKernel=hang", &["--launch-timeout", "1"])?;
+    let hung = ") did not come back in time: the device answers again";
+    assert!(said.stderr.starts_with("error: launch 1 (") && said.stderr.trim_end().ends_with(hung), "{}", said.stderr);
+    // A reference that hangs says nothing of the test.
+    let (exit, verdict) = if said.stderr.contains("(test)") { (1, "HUNG") } else { (2, "NOT ESTABLISHED") };
+    let error = said.stderr.trim_start_matches("error: ").trim_end().to_owned();
+    ends(&said, exit, verdict, &[&error])
+}
+
+/// Some machines keep a core file, and the status says so.
+fn core(said: &Said) -> &'static str {
+    if said.stderr.contains("(core dumped)") { "(SIGABRT) (core dumped)" } else { "(SIGABRT)" }
+}
+
+fn one_at_a_time() -> Result<(), Failed> {
+    let desk = Desk::fake()?;
+    let lock = desk.work.path.join("coax-device-ffff-ff-1f-0.lock");
+    fs::write(&lock, "process 1")?;
+    // Until its input is closed.
+    let mut holder = Command::new("flock").arg(&lock).arg("cat").stdin(Stdio::piped()).spawn()?;
+    // Wait until it holds it.
+    for _ in 0..200 {
+        let free = Command::new("flock").arg("-n").arg(&lock).arg("true").status()?.success();
+        if !free {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let said = desk.compare("", &[]);
+    drop(holder.stdin.take());
+    holder.wait()?;
+    let error = format!("hip:0 is in use by process 1 ({}); --wait SECONDS waits for it", lock.display());
+    ends(&said?, 3, "NOT AVAILABLE", &[&error])
+}
+
+fn no_library() -> Result<(), Failed> {
+    let desk = Desk::new(Path::new("/nowhere/libamdhip64.so"))?;
+    let said = desk.compare("", &[])?;
+    let loader = "/nowhere/libamdhip64.so: cannot open shared object file: No such file or directory";
+    let way_out = "install ROCm's HIP runtime (Debian, Ubuntu: apt install libamdhip64-5), or name it with $COAX_HIP";
+    ends(&said, 3, "NOT AVAILABLE", &[&format!("HIP is not available: {loader}; {way_out}")])?;
+    // A library that is something else.
+    let desk = Desk::new(Path::new("libm.so.6"))?;
+    let error = "libm.so.6 has no hipInit: is it a driver library of another age?";
+    ends(&desk.compare("", &[])?, 3, "NOT AVAILABLE", &[error])
+}
+
+fn debian() -> Result<(), Failed> {
+    let mut desk = Desk::new(Path::new(""))?;
+    desk.hip = "libamdhip64.so.5".into();
+    let said = desk.compare("", &[])?;
+    let line = said.stderr.trim_end();
+    let is_told = line.starts_with("error: HIP finds no device (hipError") && line.contains("/libamdhip64.so.5");
+    assert!(is_told && line.lines().count() == 1, "{line}");
+    ends(&said, 3, "NOT AVAILABLE", &[line.trim_start_matches("error: ")])
+}
+
+fn over_nothing() -> Result<(), Failed> {
+    let desk = Desk::new(&library("hip_over_cuda")?)?;
+    let error = format!("HIP finds no device (hipErrorNoDevice); driver library HIP of unknown version ({})", desk.hip);
+    ends(&desk.compare("", &[])?, 3, "NOT AVAILABLE", &[&error])
+}
+
+fn over_cuda() -> Result<(), Failed> {
+    let desk = Desk::new(&library("hip_over_cuda")?)?;
+    fs::write(desk.work.path.join("site.toml"), SITE)?;
+    let ptx = include_str!("../hip_over_cuda/vector_add.ptx");
+    fs::write(desk.work.path.join("ref.ptx"), ptx)?;
+    let wrong = ptx.replace("add.rn.f32", "sub.rn.f32");
+    assert_ne!(wrong, ptx);
+    fs::write(desk.work.path.join("wrong.ptx"), wrong)?;
+    let timed = ["--benchmark", "--iters", "40", "--blocks", "4", "--budget", "5"];
+    let said = desk.compare_images(["ref.ptx", "ref.ptx"], "", &timed)?;
+    ends(&said, 0, "BIT-IDENTICAL", &[])?;
+    let said = desk.compare_images(["ref.ptx", "wrong.ptx"], "", &[])?;
+    ends(&said, 1, "FAIL", &[])?;
+    let said = desk.compare("", &[])?;
+    assert_eq!(said.exit, 3, "a code object of AMD's: {}", said.stderr);
+    Ok(())
+}
+
+fn doctor() -> Result<(), Failed> {
+    let desk = Desk::fake()?;
+    let said = desk.coax("devices=2", &["doctor"])?;
+    for line in [
+        format!("HIP       HIP 60443484 ({})", desk.hip),
+        "hip:0     Fake GPU 0, of unknown target, 304 CUs".into(),
+        "hip:1     Fake GPU 1, of unknown target, 304 CUs".into(),
+    ] {
+        assert!(said.stdout.lines().any(|found| found == line), "{line}\n{}", said.stdout);
+    }
+    assert!(!said.stdout.contains("disables compare"), "{}", said.stdout);
+    let said = desk.coax("hipInit=crash", &["doctor"])?;
+    assert!(said.stdout.contains("HIP       none: the driver crashed: signal: 6"), "{}", said.stdout);
+    let said = desk.coax("devices=0", &["doctor"])?;
+    assert!(
+        said.stdout.contains("HIP       none: HIP finds no device (hipErrorNoDevice); driver library HIP 60443484")
+    );
+    Ok(())
+}
