@@ -49,7 +49,7 @@ impl RoundKind {
 }
 
 /// The rounds of a run, in order: three kinds of inputs beside the site's own.
-pub const ROUNDS: [RoundKind; 4] = [RoundKind::Signed, RoundKind::Fresh, RoundKind::SameBuffers, RoundKind::Perturbed];
+pub const ROUNDS: [RoundKind; 4] = [RoundKind::Fresh, RoundKind::Signed, RoundKind::SameBuffers, RoundKind::Perturbed];
 
 /// Of the mismatches of an output, so many are shown one by one.
 const SHOWN_MISMATCHES: usize = 8;

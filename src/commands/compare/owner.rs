@@ -1,5 +1,6 @@
 //! Starts the process that owns the device, listens to it, and ends it when a launch does not come back.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -21,7 +22,7 @@ pub enum Ending {
     Hung {
         /// Which one: `test`, `reference`, `timing of the test`.
         what: String,
-        /// Its number, from 1.
+        /// How many of those there were.
         launch: u64,
         /// Whether the device answers afterwards, in words.
         afterwards: String,
@@ -44,14 +45,16 @@ const SILENCE: Duration = Duration::from_secs(600);
 pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration) -> std::io::Result<Ending> {
     let progress = Progress::of("rounds");
     let mut worker = Worker::start(job, images)?;
-    let (mut queued, mut launch) = (None::<String>, 0u64);
+    let mut queued: Option<String> = None;
+    // By whose they are: which of the two runs first is drawn.
+    let mut launched: HashMap<String, u64> = HashMap::new();
     let mut deadline = Instant::now() + SILENCE.max(job.wait + launch_timeout);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         match worker.events.recv_timeout(left) {
             Ok(Ok(event)) => match event {
                 Event::Queued(what, launches) => {
-                    launch += u64::from(launches);
+                    *launched.entry(what.clone()).or_default() += u64::from(launches);
                     queued = Some(what);
                     // Several are queued at once only when one is short.
                     deadline = Instant::now() + launch_timeout;
@@ -74,6 +77,7 @@ pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration) -> std::io::Re
             Err(RecvTimeoutError::Timeout) => {
                 worker.end();
                 let what = queued.unwrap_or_else(|| "the driver".into());
+                let launch = launched.get(&what).copied().unwrap_or_default();
                 let afterwards = afterwards(job);
                 return Ok(Ending::Hung { what, launch, afterwards });
             }

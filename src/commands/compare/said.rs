@@ -95,7 +95,7 @@ pub fn ended(ending: Ending) -> Result<Box<Report>, Box<End>> {
         Ending::Failed(Failed::NotAvailable(why)) => End::without("NOT AVAILABLE", 3, vec![why]),
         Ending::Failed(Failed::NotEstablished(why)) => End::without(Verdict::NotEstablished.name(), 2, vec![why]),
         Ending::Hung { what, launch, afterwards } => {
-            let said = vec![format!("launch {launch} ({what}) did not come back in time: {afterwards}")];
+            let said = vec![format!("launch {launch} of the {what} did not come back in time: {afterwards}")];
             // A reference that hangs says nothing about the test.
             match what.contains("test") {
                 true => End::without(Verdict::Hung.name(), Verdict::Hung.exit_code(), said),

@@ -57,11 +57,13 @@ fn render_output(output: &OutputSummary) -> String {
 
 fn render_round(round: &RoundSummary) -> String {
     let stats = &round.stats;
-    let equal = stats.elements - stats.mismatches;
-    let word = if stats.mismatches == 0 && round.one_sided == 0 { "same bits" } else { "DIFFERENT" };
     let number = |value: Option<f64>| value.map_or_else(|| "n/a".into(), |value| format!("{value:.3e}"));
     let cos = stats.cos.map_or_else(|| "n/a".into(), |cos| format!("{cos:.9}"));
-    let mut text = format!("  {word}  {}: {equal} of {} elements\n", round.kind.name(), stats.elements);
+    let (kind, elements, differ) = (round.kind.name(), stats.elements, stats.mismatches);
+    let mut text = match differ == 0 && round.one_sided == 0 {
+        true => format!("  same bits  {kind}: {elements} elements\n"),
+        false => format!("  DIFFERENT  {kind}: {differ} of {elements} elements differ\n"),
+    };
     if stats.mismatches > 0 {
         text.push_str(&format!(
             "    cos={cos} norm={} max_abs={:.3e} max_rel={} max_ulp={}\n",

@@ -330,7 +330,7 @@ impl Run<'_, '_> {
             block.sets[*first].copy_inputs(device, site, pristine)?;
         }
         device.synchronize()?;
-        watch.queued("timing", launches);
+        watch.queued(&format!("timing of the {}", name_of(which)), launches);
         let host = Instant::now();
         if let [only] = used[..] {
             device.launch_between(&block.sets[only].launch(kernel, site), start, stop)?;
