@@ -1,4 +1,4 @@
-//! How a kernel is launched: which arguments, how many work-groups, what is compared. A site file ([`file`]) says it for any
+//! How a kernel is launched: which arguments, how many work-groups, what is compared. A site file ([`mod@file`]) says it for any
 //! kernel; [`builtin`] holds the six of the original program; [`scaffold`] writes a first one from a code object.
 
 pub mod builtin;

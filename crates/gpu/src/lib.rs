@@ -1,7 +1,7 @@
 //! Devices that run kernels, behind one trait: HIP and CUDA, loaded at run time, and a scripted one for tests. What a
 //! kernel computes, and what its times mean, is not known here.
 //!
-//! [`open`] takes the name that a user gives (`hip:0`, `cuda:1`, `mock`). A device belongs to the thread that opened
+//! [`open()`] takes the name that a user gives (`hip:0`, `cuda:1`, `mock`). A device belongs to the thread that opened
 //! it. Whoever cannot trust the kernels that it runs (a wrong edit hangs the GPU, a fault ends the process) opens it in
 //! a child process, under the device's [`Lock`].
 //!
