@@ -13,6 +13,9 @@ use crate::output;
 
 /// Write a first site file for `coax compare`
 #[derive(clap::Args)]
+#[command(after_long_help = "Examples:
+  $ coax site new kernel.co --kernel plain_add -o plain_add.toml
+  $ coax site new gate_up_fwd")]
 pub struct Opts {
     #[command(subcommand)]
     command: Command,
