@@ -1,6 +1,8 @@
 //! Numbers for orders, seeds and resampling: SplitMix64 (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number
 //! Generators*, 2014). The same seed gives the same run.
 
+use crate::fill::random::{GOLDEN_GAMMA, mix};
+
 /// A generator.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -13,11 +15,8 @@ impl Random {
 
     /// 64 bits.
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
+        mix(self.0)
     }
 
     /// A number below `bound`, which is above 0. The bias is below `bound` / 2⁶⁴.

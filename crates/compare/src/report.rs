@@ -256,7 +256,7 @@ pub struct Timing {
     /// Peaks that the rates are held against.
     pub peaks: Peaks,
     /// Clocks, temperature and the like, before and after.
-    pub telemetry: [TelemetrySummary; 2],
+    pub telemetry: [Telemetry; 2],
     /// Every sample, and how they were taken.
     pub measured: Measured,
 }
@@ -280,34 +280,9 @@ impl Timing {
             speed,
             cache: settings.cache,
             peaks,
-            telemetry: telemetry.map(TelemetrySummary::from),
+            telemetry,
             measured,
         }
-    }
-}
-
-/// [`Telemetry`] as JSON holds it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TelemetrySummary {
-    /// Engine clock, hertz.
-    pub clock_hz: Option<f64>,
-    /// Memory clock, hertz.
-    pub memory_clock_hz: Option<f64>,
-    /// Degrees Celsius.
-    pub temperature_celsius: Option<f64>,
-    /// Watts.
-    pub power_watts: Option<f64>,
-    /// Why the clock is held down.
-    pub throttling: Vec<String>,
-    /// Other processes on the device.
-    pub other_processes: Vec<String>,
-}
-
-impl From<Telemetry> for TelemetrySummary {
-    fn from(telemetry: Telemetry) -> Self {
-        let Telemetry { clock_hz, memory_clock_hz, temperature_celsius, power_watts, throttling, other_processes } =
-            telemetry;
-        TelemetrySummary { clock_hz, memory_clock_hz, temperature_celsius, power_watts, throttling, other_processes }
     }
 }
 

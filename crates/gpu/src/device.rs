@@ -1,5 +1,7 @@
 //! The trait, and the values that go through it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Result;
 
 /// A place in device memory.
@@ -85,7 +87,7 @@ pub struct Launch<'a> {
 }
 
 /// The device's state now; what the driver does not tell is none.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Telemetry {
     /// Engine clock, hertz.
     pub clock_hz: Option<f64>,

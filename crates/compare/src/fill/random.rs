@@ -7,7 +7,8 @@ pub struct Stream {
     key: u64,
 }
 
-const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+/// What the state advances by.
+pub(crate) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Stream {
     /// The numbers of a buffer of a run.
@@ -22,8 +23,9 @@ impl Stream {
     }
 }
 
+/// A number from a state.
 #[inline]
-fn mix(z: u64) -> u64 {
+pub(crate) fn mix(z: u64) -> u64 {
     let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ z >> 31
