@@ -48,7 +48,10 @@ impl End {
             Some((false, said)) => (1, "SPEED NOT AS REQUIRED", said),
             None => (2, "NOT ESTABLISHED", "there is no statement about speed".to_owned()),
         };
-        self.page.push_str(&format!("required speed: {said}\n"));
+        match exit {
+            0 => self.page.push_str(&format!("required speed: {said}\n")),
+            _ => self.errors.push(said),
+        }
         if self.exit == 0 && exit > 0 {
             (self.exit, self.verdict) = (exit, verdict.to_owned());
         }
