@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 
 pub const TESTS: &[Test] = &[
     ("a_code_object_is_compared_through_hip", "", compares),
+    ("a_test_that_declares_more_is_another_kernel", "", declares_more),
     ("every_failure_of_a_driver_is_one_line_with_its_exit_code", "", failures),
     ("a_launch_that_hangs_or_crashes_is_told", "", ends_badly),
     ("a_device_is_used_by_one_run_at_a_time", "flock", one_at_a_time),
@@ -146,6 +147,25 @@ fn compares() -> Result<(), Failed> {
     let said = desk.compare("devices=2", &["--device", "hip:1"])?;
     ends(&said, 0, "BIT-IDENTICAL", &[])?;
     assert!(said.stdout.starts_with("Device: Fake GPU 1 (304 CUs), hip:1\n"), "{}", said.stdout);
+    Ok(())
+}
+
+/// More LDS than the reference's, and nobody asked for it: faster or not, it is no edit of the same kernel.
+fn declares_more() -> Result<(), Failed> {
+    let desk = Desk::fake()?;
+    let mut object = fs::read(desk.work.path.join("test.co"))?;
+    let key = b".group_segment_fixed_size";
+    let at = object.windows(key.len()).position(|window| window == key).ok_or("no such key")? + key.len();
+    assert_eq!(object[at], 0, "MessagePack's 0");
+    object[at] = 64;
+    fs::write(desk.work.path.join("test.co"), object)?;
+    let said = desk.compare("", &[])?;
+    ends(&said, 1, "FAIL", &[])?;
+    let reason = "reason: the metadata differs: .group_segment_fixed_size is 0 in the reference, 64 in the test\n";
+    assert!(said.stdout.contains(reason), "{}", said.stdout);
+    let said = desk.compare("", &["--allow-metadata"])?;
+    ends(&said, 0, "BIT-IDENTICAL", &[])?;
+    assert!(said.stdout.contains("note: the metadata differs"), "{}", said.stdout);
     Ok(())
 }
 
