@@ -49,6 +49,8 @@ pub struct Request {
 pub enum Failure {
     /// The inputs do not fit together; every problem.
     BadInput(Vec<String>),
+    /// One of the images has none of the kernels that the site is for.
+    NoKernel(String),
     /// This machine cannot do it: no driver, no device, an image for another target.
     NotAvailable(String),
     /// The device failed before anything could be judged.
@@ -214,12 +216,12 @@ fn find_kernel(site: &Site, reference: &Object<'_>, test: &Object<'_>) -> Result
         candidates.retain(|name| object.kernel(name).is_some());
         if candidates.is_empty() {
             let known: Vec<&str> = code_object.kernels.iter().map(|kernel| kernel.name.as_str()).take(8).collect();
-            return Err(Failure::BadInput(vec![format!(
+            return Err(Failure::NoKernel(format!(
                 "{}: no kernel `{}`; there are {}",
                 object.image.name,
                 site.kernels.join("`, `"),
                 if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-            )]));
+            )));
         }
     }
     Ok(candidates)
@@ -245,7 +247,7 @@ fn loadable_kernel(
         found.retain(|name| device.kernel(module, name).is_ok());
         device.unload(module)?;
         if found.is_empty() {
-            return Err(Failure::BadInput(vec![format!("{}: no kernel `{}`", image.name, candidates.join("`, `"))]));
+            return Err(Failure::NoKernel(format!("{}: no kernel `{}`", image.name, candidates.join("`, `"))));
         }
     }
     Ok(found.swap_remove(0))

@@ -11,8 +11,9 @@ use clap::Parser;
 use compare::report::seed::{self, Word};
 use compare::site::builtin::{BUILTIN, Builtin};
 
+use super::owner::Ending;
 use super::said::ended;
-use super::worker::SiteSource;
+use super::worker::{Failed, SiteSource};
 use super::{Images, Running};
 use crate::output;
 
@@ -51,6 +52,8 @@ pub fn run() -> ExitCode {
     let chosen: Vec<&Builtin> =
         BUILTIN.iter().filter(|site| opts.site.as_deref().is_none_or(|name| name == site.name)).collect();
     let (mut exit, mut has_head) = (0, false);
+    let mut left_out = Vec::new();
+    let sites = chosen.len();
     for builtin in chosen {
         let site = SiteSource::Builtin(builtin.name.to_owned());
         let ending = match opts.running.run(&images, site, "bits", false) {
@@ -60,6 +63,10 @@ pub fn run() -> ExitCode {
                 return ExitCode::from(2);
             }
         };
+        if let (Ending::Failed(Failed::NoKernel(why)), None) = (&ending, &opts.site) {
+            left_out.push(format!("{}: {why}", builtin.name));
+            continue;
+        }
         let own = match ended(ending) {
             Ok(report) => {
                 let head = if has_head { String::new() } else { seed::head(&report) };
@@ -83,5 +90,11 @@ pub fn run() -> ExitCode {
         };
         exit = exit.max(own);
     }
+    // The images of one direction have no kernel of the other; images of neither are a mistake.
+    if left_out.len() == sites {
+        output::list("error", &left_out);
+        return ExitCode::from(2);
+    }
+    output::list("note", &left_out);
     ExitCode::from(exit)
 }

@@ -95,6 +95,7 @@ pub fn ended(ending: Ending) -> Result<Box<Report>, Box<End>> {
     Err(Box::new(match ending {
         Ending::Report(report) => return Ok(report),
         Ending::Failed(Failed::BadInput(why)) => End::bad_input(why),
+        Ending::Failed(Failed::NoKernel(why)) => End::bad_input(vec![why]),
         Ending::Failed(Failed::NotAvailable(why)) => End::without("NOT AVAILABLE", 3, vec![why]),
         Ending::Failed(Failed::NotEstablished(why)) => End::without(Verdict::NotEstablished.name(), 2, vec![why]),
         Ending::Hung { what, launch, afterwards } => {

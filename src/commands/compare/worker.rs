@@ -129,6 +129,8 @@ pub struct Found {
 pub enum Failed {
     /// Exit 2.
     BadInput(Vec<String>),
+    /// Exit 2.
+    NoKernel(String),
     /// Exit 3.
     NotAvailable(String),
     /// Exit 2.
@@ -139,6 +141,7 @@ impl From<Failure> for Failed {
     fn from(failure: Failure) -> Failed {
         match failure {
             Failure::BadInput(why) => Failed::BadInput(why),
+            Failure::NoKernel(why) => Failed::NoKernel(why),
             Failure::NotAvailable(why) => Failed::NotAvailable(why),
             Failure::NotEstablished(why) => Failed::NotEstablished(why),
         }

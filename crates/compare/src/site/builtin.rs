@@ -48,8 +48,14 @@ pub const BUILTIN: [Builtin; 6] = {
     ]
 };
 
-/// The names that the original program looks for; the images must have the same one.
-pub const KERNELS: [&str; 2] = ["_grouped_fp8_persistent_gemm_kernel", "_grouped_variable_k_gemm_kernel"];
+/// The kernel that the original program looks for in both images, by direction: launched with the other's arguments, a kernel
+/// reads and writes where it must not.
+const fn kernel(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Forward => "_grouped_fp8_persistent_gemm_kernel",
+        Direction::Weight => "_grouped_variable_k_gemm_kernel",
+    }
+}
 
 impl Builtin {
     /// The site of that name.
@@ -68,15 +74,13 @@ impl Builtin {
     /// As a site file: what a user who needs another shape starts from.
     pub fn text(&self) -> String {
         let Builtin { name, d1, d2, direction } = self;
-        let [forward, weight] = KERNELS;
-        let (dims, lhs, rhs, out, scalars, kernels) = match direction {
+        let (dims, lhs, rhs, out, scalars) = match direction {
             Direction::Forward => (
                 format!("K = {d1}\nN = {d2}\n"),
                 "M\", \"K",
                 "E\", \"N\", \"K",
                 "M\", \"N",
                 ["N", "K", "K", "N*K", "K", "N", "1"],
-                [forward, weight],
             ),
             Direction::Weight => (
                 format!("D1 = {d1}\nD2 = {d2}\n"),
@@ -84,14 +88,13 @@ impl Builtin {
                 "M\", \"D2",
                 "E\", \"D1\", \"D2",
                 ["D1", "D2", "D1", "D2", "D1*D2", "D2", "1"],
-                [weight, forward],
             ),
         };
         let flop = if *direction == Direction::Forward { "2*M*N*K" } else { "2*M*D1*D2" };
         let mut text = format!(
-            "name = \"{name}\"\nkernel = [\"{}\", \"{}\"]\ngrid = [\"cu_count\", 1, 1]\nblock = [512, 1, 1]\n\
+            "name = \"{name}\"\nkernel = \"{}\"\ngrid = [\"cu_count\", 1, 1]\nblock = [512, 1, 1]\n\
              dynamic-lds = 65536\nflop = \"{flop}\"\n\n[dims]\nM = {M}\nE = {E}\n{dims}",
-            kernels[0], kernels[1]
+            kernel(*direction)
         );
         // One generator draws a byte for each element of the left operand, then of the right one.
         let drawn = "{ kind = \"bytes\", mask = 0x3f }";
@@ -162,7 +165,9 @@ mod tests {
             values.collect()
         };
         assert_eq!(scalars(&forward), [32, 5760, 2880, 2880, 5760 * 2880, 2880, 5760, 1]);
+        assert_eq!(forward.kernels, ["_grouped_fp8_persistent_gemm_kernel"]);
         let weight = Builtin::find("gate_up_wgrad").expect("there").site(MI355X).expect("valid");
+        assert_eq!(weight.kernels, ["_grouped_variable_k_gemm_kernel"]);
         assert_eq!(scalars(&weight), [32, 2880, 5760, 2880, 5760, 2880 * 5760, 5760, 1]);
     }
 }
