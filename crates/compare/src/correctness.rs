@@ -13,9 +13,8 @@ use crate::dtype::Dtype;
 use crate::expected::{Expected, ExpectedOutput};
 use crate::fill::{Fill, Source};
 use crate::mismatch::Mismatches;
-use crate::pack::Layout;
 use crate::random::Random;
-use crate::rig::{BufferSet, Loaded};
+use crate::rig::{BufferSet, Loaded, Subject};
 use crate::site::file::Role;
 use crate::site::{Buffer, Site};
 use crate::stats::Stats;
@@ -53,24 +52,6 @@ pub const ROUNDS: [RoundKind; 4] = [RoundKind::Fresh, RoundKind::Signed, RoundKi
 
 /// Of the mismatches of an output, so many are shown one by one.
 const SHOWN_MISMATCHES: usize = 8;
-
-/// What both kernels are run on.
-pub struct Subject<'s> {
-    /// The device.
-    pub device: &'s dyn Device,
-    /// The site.
-    pub site: &'s Site,
-    /// Where its arguments stand.
-    pub layout: &'s Layout,
-    /// The reference's image.
-    pub reference: &'s [u8],
-    /// The test's.
-    pub test: &'s [u8],
-    /// The kernel's name in both.
-    pub kernel: &'s str,
-    /// The site's own inputs come from this seed, those of the rounds from others.
-    pub seed: u64,
-}
 
 /// What one round saw.
 #[derive(Clone, Debug)]
@@ -143,18 +124,18 @@ pub struct Observed {
     pub expected_test: Expected,
 }
 
-/// Runs all rounds.
+/// Runs all rounds. The site's own inputs come from `own_seed`, those of the other rounds from others.
 ///
 /// # Errors
 /// What the device reports; a fill that cannot be made, as a driver's error of kind `BadLaunch`.
-pub fn observe(subject: &Subject<'_>, watch: &mut dyn Watch) -> gpu::Result<Observed> {
-    let mut random = Random::new(subject.seed ^ std::process::id() as u64 ^ time_seed());
+pub fn observe(subject: &Subject<'_>, own_seed: u64, watch: &mut dyn Watch) -> gpu::Result<Observed> {
+    let mut random = Random::new(own_seed ^ std::process::id() as u64 ^ time_seed());
     let mut observed = Observed::default();
     let mut rig: Option<Rig> = None;
     for (number, kind) in ROUNDS.into_iter().enumerate() {
         watch.progress("correctness", number as u64, ROUNDS.len() as u64);
         let last = number + 1 == ROUNDS.len();
-        let seed = seed_of(subject.seed, kind);
+        let seed = seed_of(own_seed, kind);
         if kind == RoundKind::Perturbed {
             perturb(subject.site, &mut observed.inputs, &mut random);
         } else {

@@ -12,6 +12,23 @@ use crate::site::{Buffer, Site};
 /// Bytes that are copied between host and device at once.
 pub const CHUNK_BYTES: usize = 64 << 20;
 
+/// Two images of one kernel, and how it is launched.
+#[derive(Clone, Copy)]
+pub struct Subject<'s> {
+    /// The device.
+    pub device: &'s dyn Device,
+    /// The site.
+    pub site: &'s Site,
+    /// Where its arguments stand.
+    pub layout: &'s Layout,
+    /// The reference's image.
+    pub reference: &'s [u8],
+    /// The test's.
+    pub test: &'s [u8],
+    /// The kernel's name in both.
+    pub kernel: &'s str,
+}
+
 /// A loaded kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Loaded {

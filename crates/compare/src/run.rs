@@ -11,9 +11,11 @@ use crate::judge;
 use crate::pack::{self, Layout};
 use crate::report::{ImageSummary, Report, Timing};
 use crate::requirement::Requirement;
+use crate::rig::Subject;
 use crate::site::{DeviceFacts, Site};
+use crate::timing::measure::{Timed, measure};
 use crate::timing::roofline::Peaks;
-use crate::timing::{self, Settings, Speed};
+use crate::timing::{Settings, Speed};
 use crate::watch::Watch;
 
 /// One of the two.
@@ -89,7 +91,7 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
         object.refuse_other_target(&info.target).map_err(Failure::NotAvailable)?;
     }
     let kernel = find_kernel(site, &reference, &test)?;
-    let kernel = loadable_kernel(device, request, site, kernel)?;
+    let kernel = loadable_kernel(device, request, kernel)?;
     let (mut findings, mut problems) = (Vec::new(), Vec::new());
     let layout = match (reference.kernel(&kernel), test.kernel(&kernel)) {
         (Some(a), Some(b)) => {
@@ -113,20 +115,13 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
     if request.allow_metadata {
         report.notes.extend(findings);
     }
-    let subject = correctness::Subject {
-        device,
-        site,
-        layout: &layout,
-        reference: &request.reference.bytes,
-        test: &request.test.bytes,
-        kernel: &kernel,
-        seed: request.seed,
-    };
-    let observed = correctness::observe(&subject, watch)?;
+    let (reference, test) = (&request.reference.bytes, &request.test.bytes);
+    let subject = Subject { device, site, layout: &layout, reference, test, kernel: &kernel };
+    let observed = correctness::observe(&subject, request.seed, watch)?;
     report.fill_in(&observed);
     judge::judge(&mut report, site, &observed, &request.requirement, differs);
     if let Some(settings) = &request.timing {
-        let timing = time(&subject, &observed, settings, request, watch)?;
+        let timing = time(subject, &observed, settings, request, watch)?;
         judge::judge_timing(&mut report, timing);
     }
     Ok(report)
@@ -145,25 +140,20 @@ fn refuse_too_large(device: &dyn Device, site: &Site) -> Result<(), Failure> {
 }
 
 fn time(
-    subject: &correctness::Subject<'_>,
+    subject: Subject<'_>,
     observed: &Observed,
     settings: &Settings,
     request: &Request,
     watch: &mut dyn Watch,
 ) -> Result<Timing, Failure> {
-    let timed = timing::measure::Subject {
-        device: subject.device,
-        site: subject.site,
-        layout: subject.layout,
-        reference: subject.reference,
-        test: subject.test,
-        kernel: subject.kernel,
+    let timed = Timed {
+        subject,
         inputs: &observed.inputs,
         expected_reference: &observed.expected_reference,
         expected_test: &observed.expected_test,
     };
     let before = subject.device.telemetry();
-    let measured = timing::measure::measure(&timed, settings, watch)?;
+    let measured = measure(&timed, settings, watch)?;
     let after = subject.device.telemetry();
     let peaks = Peaks { flops: request.peak_flops, bytes_per_second: subject.device.info().peak_bytes_per_second };
     let speed = Speed::of(&measured.samples, settings.confidence);
@@ -229,12 +219,7 @@ fn find_kernel(site: &Site, reference: &Object<'_>, test: &Object<'_>) -> Result
 
 /// The first candidate that the driver finds in both images. A test that does not load where the reference does was broken
 /// by its edit.
-fn loadable_kernel(
-    device: &dyn Device,
-    request: &Request,
-    _site: &Site,
-    candidates: Vec<String>,
-) -> Result<String, Failure> {
+fn loadable_kernel(device: &dyn Device, request: &Request, candidates: Vec<String>) -> Result<String, Failure> {
     let mut found: Vec<String> = candidates.clone();
     for (image, whose) in [(&request.reference, "reference"), (&request.test, "test")] {
         let module = device.load(&image.bytes).map_err(|error| match (error.kind(), whose) {

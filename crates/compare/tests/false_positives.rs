@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use compare::expected::Expected;
 use compare::pack::Layout;
+use compare::rig::Subject;
 use compare::run;
 use compare::site::Site;
-use compare::timing::measure::{Subject, measure};
+use compare::timing::measure::{Timed, measure};
 use compare::timing::{CacheMode, Settings, Speed, SpeedVerdict};
 use compare::watch::Unwatched;
 use gpu::mock::{Mock, Noise};
@@ -31,13 +32,15 @@ fn verdict(reference_ns: f64, test_ns: f64, iterations: u32, seed: u64) -> Speed
     let layout = Layout::from_site(&site).expect("a layout");
     let inputs = [1.0f32.to_le_bytes().repeat(4), Vec::new()];
     let nothing = Expected::default();
-    let subject = Subject {
-        device: &device,
-        site: &site,
-        layout: &layout,
-        reference: &image(reference_ns),
-        test: &image(test_ns),
-        kernel: "scale",
+    let timed = Timed {
+        subject: Subject {
+            device: &device,
+            site: &site,
+            layout: &layout,
+            reference: &image(reference_ns),
+            test: &image(test_ns),
+            kernel: "scale",
+        },
         inputs: &inputs,
         expected_reference: &nothing,
         expected_test: &nothing,
@@ -52,7 +55,7 @@ fn verdict(reference_ns: f64, test_ns: f64, iterations: u32, seed: u64) -> Speed
         seed,
         ..Settings::default()
     };
-    let measured = measure(&subject, &settings, &mut Unwatched).expect("the mock does not fail");
+    let measured = measure(&timed, &settings, &mut Unwatched).expect("the mock does not fail");
     Speed::of(&measured.samples, settings.confidence).expect("ten blocks").verdict
 }
 

@@ -65,7 +65,6 @@ pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration) -> std::io::Re
                 }
                 Event::Progress(phase, done, total) => progress.phase(&phase, done as usize, total as usize),
                 Event::Waiting(holder) => output::stderr(&format!("note: waiting for the device: {holder} holds it")),
-                Event::Opened(_) => {}
                 Event::Compared(report) => return Ok(Ending::Report(report)),
                 Event::Failed(failed) => return Ok(Ending::Failed(failed)),
                 Event::Probed | Event::Listed(_) => {

@@ -93,8 +93,6 @@ pub struct TimingOptions {
 /// What happens.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Event {
-    /// The device is open, under its lock.
-    Opened(String),
     /// Another run holds the device.
     Waiting(String),
     /// Something is queued that a broken kernel could hang in.
@@ -205,7 +203,6 @@ fn work() -> Result<Event, Failed> {
     let device = gpu::open(name).map_err(|error| Failed::from(Failure::from(error)))?;
     let Task::Compare(comparison) = job.task else { return probe(&*device) };
     let _lock = lock(&*device, job.wait)?;
-    say(&Event::Opened(format!("{} ({})", device.info().name, device.info().driver)));
     let facts = run::facts(&*device);
     let site = match &comparison.site {
         SiteSource::File(path) => Site::read(path, facts),

@@ -2,16 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use gpu::{Device, Event, Kernel};
+use gpu::{Event, Kernel};
 use serde::{Deserialize, Serialize};
 
 use super::samples::{Sample, Samples, Which, median};
 use crate::buffers::poison_word;
 use crate::expected::Expected;
-use crate::pack::Layout;
 use crate::random::Random;
-use crate::rig::{BufferSet, Loaded};
-use crate::site::Site;
+use crate::rig::{BufferSet, Loaded, Subject};
 use crate::site::file::Role;
 use crate::watch::Watch;
 
@@ -98,19 +96,9 @@ pub struct Measured {
 }
 
 /// What is timed.
-pub struct Subject<'s> {
-    /// The device.
-    pub device: &'s dyn Device,
-    /// The site.
-    pub site: &'s Site,
-    /// Where its arguments stand.
-    pub layout: &'s Layout,
-    /// The reference's image.
-    pub reference: &'s [u8],
-    /// The test's.
-    pub test: &'s [u8],
-    /// The kernel's name in both.
-    pub kernel: &'s str,
+pub struct Timed<'s> {
+    /// The kernels.
+    pub subject: Subject<'s>,
     /// Content of the buffers with a fill, by number; empty for the others.
     pub inputs: &'s [Vec<u8>],
     /// What the reference makes of them.
@@ -119,9 +107,9 @@ pub struct Subject<'s> {
     pub expected_test: &'s Expected,
 }
 
-impl<'s> Subject<'s> {
+impl<'s> Timed<'s> {
     fn image(&self, which: Which) -> &'s [u8] {
-        if which == Which::Test { self.test } else { self.reference }
+        if which == Which::Test { self.subject.test } else { self.subject.reference }
     }
 
     fn expected(&self, which: Which) -> &'s Expected {
@@ -130,7 +118,7 @@ impl<'s> Subject<'s> {
 
     /// A buffer that is read and written holds another value after each launch, so it is restored before each.
     fn restores(&self) -> bool {
-        self.site.buffers().any(|(_, buffer)| buffer.role == Role::InOut)
+        self.subject.site.buffers().any(|(_, buffer)| buffer.role == Role::InOut)
     }
 
     /// Sets of buffers, so that together they are twice the last cache and one is still free.
@@ -138,11 +126,11 @@ impl<'s> Subject<'s> {
         if mode == CacheMode::Hot {
             return Ok(1);
         }
-        let bytes: u64 = self.site.buffers().map(|(_, buffer)| buffer.bytes).sum::<u64>().max(1);
-        let cache = self.device.info().last_level_cache_bytes;
+        let bytes: u64 = self.subject.site.buffers().map(|(_, buffer)| buffer.bytes).sum::<u64>().max(1);
+        let cache = self.subject.device.info().last_level_cache_bytes;
         let wanted = (2 * cache).div_ceil(bytes) + 1;
-        let guards = self.site.buffers().count() as u64 * 2 * crate::buffers::GUARD_BYTES;
-        let fits = self.device.memory()?.free / 2 / (bytes + guards);
+        let guards = self.subject.site.buffers().count() as u64 * 2 * crate::buffers::GUARD_BYTES;
+        let fits = self.subject.device.memory()?.free / 2 / (bytes + guards);
         Ok(wanted.min(fits).clamp(1, MAX_SETS))
     }
 }
@@ -151,22 +139,21 @@ impl<'s> Subject<'s> {
 ///
 /// # Errors
 /// What the device reports.
-pub fn measure(subject: &Subject<'_>, settings: &Settings, watch: &mut dyn Watch) -> gpu::Result<Measured> {
+pub fn measure(timed: &Timed<'_>, settings: &Settings, watch: &mut dyn Watch) -> gpu::Result<Measured> {
     let mut run = Run {
-        subject,
+        timed,
         settings,
         random: Random::new(settings.seed),
-        measured: Measured { buffer_sets: subject.sets(settings.cache)? as u32, ..Measured::default() },
+        measured: Measured { buffer_sets: timed.sets(settings.cache)? as u32, ..Measured::default() },
         host_ns: Vec::new(),
         poison: 0,
-        events: (subject.device.event()?, subject.device.event()?),
+        events: (timed.subject.device.event()?, timed.subject.device.event()?),
     };
-    let started = Instant::now();
     let blocks = settings.blocks.max(1);
     let mut triples = (settings.iterations.div_ceil(blocks)).max(MIN_TRIPLES);
     for block in 0..blocks {
         watch.progress("timing", block.into(), blocks.into());
-        run.block(block, &mut triples, started, watch)?;
+        run.block(block, &mut triples, watch)?;
     }
     watch.progress("timing", blocks.into(), blocks.into());
     run.measured.launch_overhead_ns = median(&run.host_ns);
@@ -174,7 +161,7 @@ pub fn measure(subject: &Subject<'_>, settings: &Settings, watch: &mut dyn Watch
 }
 
 struct Run<'r, 's> {
-    subject: &'r Subject<'s>,
+    timed: &'r Timed<'s>,
     settings: &'r Settings,
     random: Random,
     measured: Measured,
@@ -200,8 +187,8 @@ impl Block {
 }
 
 impl Run<'_, '_> {
-    fn block(&mut self, number: u32, triples: &mut u32, started: Instant, watch: &mut dyn Watch) -> gpu::Result<()> {
-        let device = self.subject.device;
+    fn block(&mut self, number: u32, triples: &mut u32, watch: &mut dyn Watch) -> gpu::Result<()> {
+        let device = self.timed.subject.device;
         let mut block = self.set_up()?;
         self.warm_up(&mut block, number == 0, watch)?;
         if number == 0 {
@@ -232,7 +219,6 @@ impl Run<'_, '_> {
                 *triples = triple;
             }
         }
-        let _ = started;
         for set in block.sets.drain(..).chain(block.pristine.take()) {
             set.free(device)?;
         }
@@ -240,18 +226,18 @@ impl Run<'_, '_> {
     }
 
     fn set_up(&mut self) -> gpu::Result<Block> {
-        let Subject { device, site, layout, inputs, .. } = *self.subject;
+        let Timed { subject: Subject { device, site, layout, kernel, .. }, inputs, .. } = *self.timed;
         let mut order = Which::ALL;
         self.random.shuffle(&mut order);
         let mut kernels: [Option<Loaded>; 3] = [None; 3];
         for which in order {
-            kernels[which as usize] = Some(Loaded::load(device, self.subject.image(which), self.subject.kernel)?);
+            kernels[which as usize] = Some(Loaded::load(device, self.timed.image(which), kernel)?);
         }
         let [Some(reference), Some(control), Some(test)] = kernels else {
             return Err(gpu::Error::new(gpu::ErrorKind::Driver, "a kernel was not loaded"));
         };
         let mut sets: Vec<BufferSet> = Vec::new();
-        let pristine = self.subject.restores();
+        let pristine = self.timed.restores();
         for _ in 0..self.measured.buffer_sets + u32::from(pristine) {
             let mut set = BufferSet::allocate(device, site, layout, &mut self.random)?;
             self.poison = poison_word(&mut self.random, self.poison);
@@ -296,7 +282,7 @@ impl Run<'_, '_> {
     /// So many launches that a sample is long enough for the timestamps.
     fn choose_launches(&mut self, block: &mut Block, watch: &mut dyn Watch) -> gpu::Result<()> {
         self.measured.launches_per_sample = 1;
-        if self.subject.restores() {
+        if self.timed.restores() {
             return Ok(());
         }
         let times =
@@ -316,7 +302,7 @@ impl Run<'_, '_> {
         check: bool,
         watch: &mut dyn Watch,
     ) -> gpu::Result<f64> {
-        let Subject { device, site, .. } = *self.subject;
+        let Subject { device, site, .. } = self.timed.subject;
         let (start, stop) = self.events;
         let kernel = block.kernel(which);
         let used: Vec<usize> = (0..launches as usize).map(|n| (block.next + n) % block.sets.len()).collect();
@@ -351,7 +337,7 @@ impl Run<'_, '_> {
             let looked_at = distinct(&[used[0], used[used.len() - 1]]);
             for number in looked_at {
                 self.measured.checked_launches += 1;
-                let wrong = self.subject.expected(which).differs_from(device, &block.sets[number], self.poison)?;
+                let wrong = self.timed.expected(which).differs_from(device, &block.sets[number], self.poison)?;
                 if let Some(wrong) = wrong.filter(|_| self.measured.wrong_outputs.len() < 10) {
                     self.measured.wrong_outputs.push(format!("{}: {wrong}", name_of(which)));
                 }
