@@ -1,6 +1,7 @@
 //! `coax compare`: two kernels on the same inputs, judged by bits and by honest time.
 
 pub mod history;
+mod lds;
 pub mod original;
 pub mod owner;
 mod said;
@@ -148,6 +149,11 @@ impl Running {
             cache: if self.cache == "hot" { CacheMode::Hot } else { CacheMode::Cold },
             budget: Duration::from_secs_f64(self.budget),
         });
+        let [reference, test] = &images.bytes;
+        let (filler, no_lds_filler) = match lds::filler(self.device.as_deref(), reference) {
+            Ok(image) => (image, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
         let job = Job {
             device: self.device.clone(),
             wait: Duration::from_secs_f64(self.wait),
@@ -160,10 +166,10 @@ impl Running {
                 allow_metadata,
                 timing,
                 peak_flops: self.peak_tflops.map(|tflops| tflops * 1e12),
+                no_lds_filler,
             })),
         };
-        let [reference, test] = &images.bytes;
-        owner::run(&job, &[reference, test], Duration::from_secs_f64(self.launch_timeout))
+        owner::run(&job, &[reference, test, &filler], Duration::from_secs_f64(self.launch_timeout))
     }
 }
 

@@ -92,6 +92,11 @@ extern "C" __global__ void scale(const float *in, float *out, int n) {
         return;
 #elif defined(READ_OUTSIDE)
         out[i] = in[i] * factor + in[n + 1] * 1e-30f + (i == 0 ? in[n + 1] : 0.0f);
+#elif defined(READ_LDS)
+        // What another work-group has left in shared memory.
+        __shared__ volatile float left[256];
+        float found = left[threadIdx.x];
+        out[i] = in[i] * factor + (found == found ? found * 1e-30f : 1.0f);
 #elif defined(LATE)
         // Wrong once it has been launched often enough; each launch is counted by one work-item.
         unsigned count = i == 0 ? atomicAdd(&launches, 1u) : launches;
@@ -104,6 +109,10 @@ extern "C" __global__ void scale(const float *in, float *out, int n) {
 #elif defined(HANG)
         while (*(volatile const float *)in < 1e30f) {
         }
+#elif defined(FAULT_LATE)
+        unsigned count = i == 0 ? atomicAdd(&launches, 1u) : launches;
+        if (count > FAULT_LATE) *(volatile float *)16 = 1.0f;
+        out[i] = in[i] * factor;
 #elif defined(FAULT)
         *(volatile float *)16 = 1.0f;
 #else

@@ -102,7 +102,8 @@ pub fn poison_word(random: &mut Random, other: u32) -> u32 {
     }
 }
 
-fn word_without_zero_bytes(random: &mut Random) -> u32 {
+/// A pattern that memory which was cleared does not have.
+pub fn word_without_zero_bytes(random: &mut Random) -> u32 {
     loop {
         let word = random.draw() as u32;
         if word.to_le_bytes().iter().all(|byte| *byte != 0) {

@@ -1,14 +1,14 @@
 //! Whether the test computes what the reference computes: both run on the same inputs, in several rounds that are hard to
 //! be right in without doing the work.
 //!
-//! In each round both kernels run twice, in random order, each time with other poison in the outputs and other patterns in
-//! the guard zones. So an output that is left over, not written, or read from where nothing was written shows. What each
-//! kind of round adds is said at [`RoundKind`].
+//! In each round both kernels run twice, in random order, each time with other poison in the outputs, other patterns in the
+//! guard zones, and other content of LDS. So an output that is left over, not written, or read from where nothing was
+//! written shows. What each kind of round adds is said at [`RoundKind`].
 
 use gpu::Device;
 use serde::{Deserialize, Serialize};
 
-use crate::buffers::{Trespass, poison_word};
+use crate::buffers::{Trespass, poison_word, word_without_zero_bytes};
 use crate::dtype::Dtype;
 use crate::expected::{Expected, ExpectedOutput};
 use crate::fill::{Fill, Source};
@@ -287,6 +287,9 @@ impl Rig {
         let second_poison = poison_word(random, first_poison);
         for (launch, poison) in [first_poison, second_poison].into_iter().enumerate() {
             self.set.prepare(device, site, inputs, poison, random)?;
+            if let Some(filler) = &subject.filler {
+                filler.fill(device, word_without_zero_bytes(random))?;
+            }
             device.synchronize()?;
             watch.queued(what, 1);
             let launched = device.launch(&self.set.launch(kernel, site)).and_then(|()| device.synchronize());

@@ -17,6 +17,7 @@ pub mod error;
 pub mod expected;
 pub mod fill;
 pub mod judge;
+pub mod lds;
 pub mod mismatch;
 pub mod pack;
 pub mod pieces;

@@ -110,6 +110,24 @@ impl Layout {
         if problems.is_empty() { Layout::of(site, offsets) } else { Err(problems) }
     }
 
+    /// What differs from the parameters (offset and size, bytes, by position) that a driver knows of a kernel without
+    /// metadata.
+    pub fn differences(&self, site: &Site, parameters: &[(u64, u64)]) -> Vec<String> {
+        if parameters.len() != site.arguments.len() {
+            let (takes, gives) = (parameters.len(), site.arguments.len());
+            return vec![format!("the kernel takes {takes} arguments, the site gives {gives}")];
+        }
+        let own = site.arguments.iter().zip(&self.offsets);
+        let differing = own
+            .zip(parameters)
+            .filter(|((argument, own), (offset, size))| (**own, argument.value.size()) != (*offset, *size));
+        let tell = |((argument, own), (offset, size)): ((&Argument, &u64), &(u64, u64))| {
+            let (name, bytes) = (&argument.name, argument.value.size());
+            format!("the site's `{name}` has {bytes} bytes at offset {own}; the kernel takes {size} at {offset}")
+        };
+        differing.map(tell).collect()
+    }
+
     fn of(site: &Site, offsets: Vec<u64>) -> Result<Layout, Vec<String>> {
         let mut spans: Vec<(u64, u64, &str)> = site
             .arguments

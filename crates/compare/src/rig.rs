@@ -4,6 +4,7 @@
 use gpu::{Address, Device, Kernel, Launch, Module};
 
 use crate::buffers::{Guarded, Trespass};
+use crate::lds::Filler;
 use crate::pack::Layout;
 use crate::random::Random;
 use crate::site::file::Role;
@@ -27,6 +28,8 @@ pub struct Subject<'s> {
     pub test: &'s [u8],
     /// The kernel's name in both.
     pub kernel: &'s str,
+    /// Fills LDS before a launch, where that can be done.
+    pub filler: Option<Filler>,
 }
 
 /// A loaded kernel.

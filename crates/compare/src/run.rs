@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use codeobj::metadata::KernelMetadata;
 use codeobj::{CodeObject, Detail};
-use gpu::{Device, ErrorKind};
+use gpu::{Device, ErrorKind, KernelLimits};
 
 use crate::correctness::{self, Observed};
 use crate::judge;
+use crate::lds::Filler;
 use crate::pack::{self, Layout};
 use crate::report::{ImageSummary, Report, Timing};
 use crate::requirement::Requirement;
@@ -44,6 +45,8 @@ pub struct Request {
     pub timing: Option<Settings>,
     /// The device's peak, as the user knows it.
     pub peak_flops: Option<f64>,
+    /// The image that fills LDS ([`crate::lds`]); else why there is none, which the report says.
+    pub lds_filler: Result<Vec<u8>, String>,
 }
 
 /// Why there is no report.
@@ -91,18 +94,21 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
         object.refuse_other_target(&info.target).map_err(Failure::NotAvailable)?;
     }
     let kernel = find_kernel(site, &reference, &test)?;
-    let kernel = loadable_kernel(device, request, kernel)?;
+    let (kernel, [declared, declared_by_test]) = loadable_kernel(device, request, &kernel)?;
     let (mut findings, mut problems) = (Vec::new(), Vec::new());
-    let layout = match (reference.kernel(&kernel), test.kernel(&kernel)) {
+    let (static_lds_bytes, layout) = match (reference.kernel(&kernel), test.kernel(&kernel)) {
         (Some(a), Some(b)) => {
             findings.extend(metadata_differences(a, b));
-            let lds = a.group_segment_fixed_size.value().unwrap_or_default();
-            problems.extend(pack::lds_problem(site, lds, info.max_lds_bytes));
-            Layout::from_metadata(site, a)
+            (a.group_segment_fixed_size.value().unwrap_or_default(), Layout::from_metadata(site, a))
         }
-        _ => Layout::from_site(site),
+        _ => {
+            findings.extend(declared.differences(&declared_by_test));
+            (declared.limits.static_lds_bytes.into(), Layout::from_site(site))
+        }
     };
+    problems.extend(pack::lds_problem(site, static_lds_bytes, info.max_lds_bytes));
     let layout = layout.map_err(|why| Failure::BadInput([why, problems.clone()].concat()))?;
+    problems.extend(declared.parameters.iter().flat_map(|parameters| layout.differences(site, parameters)));
     if !problems.is_empty() {
         return Err(Failure::BadInput(problems));
     }
@@ -116,8 +122,16 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
         report.notes.extend(findings);
     }
     let (reference, test) = (&request.reference.bytes, &request.test.bytes);
-    let subject = Subject { device, site, layout: &layout, reference, test, kernel: &kernel };
+    let filler = load_filler(device, &request.lds_filler);
+    if let Err(why) = &filler {
+        report.notes.push(format!("LDS kept what earlier kernels left there; a read of it may go unnoticed: {why}"));
+    }
+    let filler = filler.ok();
+    let subject = Subject { device, site, layout: &layout, reference, test, kernel: &kernel, filler };
     let observed = correctness::observe(&subject, request.seed, watch)?;
+    if let Some(filler) = filler {
+        filler.unload(device)?;
+    }
     report.fill_in(&observed);
     judge::judge(&mut report, site, &observed, &request.requirement, differs);
     if let Some(settings) = &request.timing {
@@ -125,6 +139,10 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
         judge::judge_timing(&mut report, timing);
     }
     Ok(report)
+}
+
+fn load_filler(device: &dyn Device, image: &Result<Vec<u8>, String>) -> Result<Filler, String> {
+    Filler::load(device, image.as_ref()?).map_err(|error| error.to_string())
 }
 
 /// Before the host's memory is taken for buffers that the device cannot hold.
@@ -217,25 +235,74 @@ fn find_kernel(site: &Site, reference: &Object<'_>, test: &Object<'_>) -> Result
     Ok(candidates)
 }
 
-/// The first candidate that the driver finds in both images. A test that does not load where the reference does was broken
-/// by its edit.
-fn loadable_kernel(device: &dyn Device, request: &Request, candidates: Vec<String>) -> Result<String, Failure> {
-    let mut found: Vec<String> = candidates.clone();
-    for (image, whose) in [(&request.reference, "reference"), (&request.test, "test")] {
-        let module = device.load(&image.bytes).map_err(|error| match (error.kind(), whose) {
-            (ErrorKind::BadImage, "reference") => Failure::NotAvailable(format!("{}: {error}", image.name)),
-            (ErrorKind::BadImage, _) => {
-                Failure::BadInput(vec![format!("{}: {error}; the reference loads, so the edit broke it", image.name)])
+/// The first candidate that the driver finds in both images, and what it says of it in each. A test that does not load
+/// where the reference does was broken by its edit.
+fn loadable_kernel(
+    device: &dyn Device,
+    request: &Request,
+    candidates: &[String],
+) -> Result<(String, [Declared; 2]), Failure> {
+    let load = |image: &Image| device.load(&image.bytes);
+    let reference = load(&request.reference).map_err(|error| match error.kind() {
+        ErrorKind::BadImage => Failure::NotAvailable(format!("{}: {error}", request.reference.name)),
+        _ => error.of(&request.reference.name).into(),
+    })?;
+    let test = load(&request.test).map_err(|error| match error.kind() {
+        ErrorKind::BadImage => Failure::BadInput(vec![format!(
+            "{}: {error}; the reference loads, so the edit broke it",
+            request.test.name
+        )]),
+        _ => error.of(&request.test.name).into(),
+    })?;
+    let mut missing_in = &request.reference;
+    for name in candidates {
+        let mut declared = Vec::new();
+        for (module, image) in [(reference, &request.reference), (test, &request.test)] {
+            match device.kernel(module, name) {
+                Ok(kernel) => declared.push(Declared::of(device, kernel)?),
+                Err(error) if error.kind() == ErrorKind::NoKernel => {
+                    missing_in = image;
+                    break;
+                }
+                Err(error) => return Err(error.of(&image.name).into()),
             }
-            _ => error.into(),
-        })?;
-        found.retain(|name| device.kernel(module, name).is_ok());
-        device.unload(module)?;
-        if found.is_empty() {
-            return Err(Failure::NoKernel(format!("{}: no kernel `{}`", image.name, candidates.join("`, `"))));
+        }
+        if let Ok(declared) = declared.try_into() {
+            device.unload(reference)?;
+            device.unload(test)?;
+            return Ok((name.clone(), declared));
         }
     }
-    Ok(found.swap_remove(0))
+    Err(Failure::NoKernel(format!("{}: no kernel `{}`", missing_in.name, candidates.join("`, `"))))
+}
+
+/// What a driver says of a kernel.
+struct Declared {
+    parameters: Option<Vec<(u64, u64)>>,
+    limits: KernelLimits,
+}
+
+impl Declared {
+    fn of(device: &dyn Device, kernel: gpu::Kernel) -> gpu::Result<Declared> {
+        Ok(Declared { parameters: device.parameters(kernel)?, limits: device.limits(kernel)? })
+    }
+
+    /// As [`metadata_differences`], for images without metadata.
+    fn differences(&self, test: &Declared) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.parameters != test.parameters {
+            found.push("the kernels take different arguments, says the driver".to_owned());
+        }
+        for (what, a, b) in [
+            ("static LDS", self.limits.static_lds_bytes, test.limits.static_lds_bytes),
+            ("scratch", self.limits.scratch_bytes, test.limits.scratch_bytes),
+        ] {
+            if a != b {
+                found.push(format!("{what} is {a} bytes in the reference, {b} in the test, says the driver"));
+            }
+        }
+        found
+    }
 }
 
 /// What the kernels declare differently. A faster kernel that takes more LDS or other arguments is another kernel.

@@ -9,6 +9,7 @@ use compare::run::{self, Failure, Image, Request};
 use compare::site::Site;
 use compare::timing::{CacheMode, Settings, SpeedVerdict};
 use compare::watch::Unwatched;
+use gpu::mock::script::FILL_LDS;
 use gpu::mock::{Mock, Noise};
 
 const SITE: &str = r#"
@@ -62,6 +63,7 @@ fn compare(reference: &str, test: &str, timed: bool) -> Result<Report, Failure> 
         allow_metadata: false,
         timing: timed.then(settings),
         peak_flops: None,
+        lds_filler: Ok(FILL_LDS.into()),
     };
     run::run(&device, &site, &request, &mut Unwatched)
 }
@@ -90,6 +92,7 @@ fn every_cheat_is_caught_before_timing() {
         ("zero-inputs", Verdict::Fail, "changed its input `in`"),
         ("nan", Verdict::Fail, "NaN or Inf"),
         ("read-outside", Verdict::Nondeterministic, "changed from launch to launch"),
+        ("read-lds", Verdict::Nondeterministic, "changed from launch to launch"),
         ("write-outside", Verdict::Fail, "wrote outside `out`: 4 bytes from byte 4084"),
         ("write-before", Verdict::Fail, "wrote outside `out`: 4 bytes from byte -4"),
         ("constant", Verdict::Fail, "elements differ"),
@@ -159,9 +162,24 @@ fn a_faster_kernel_is_faster_and_a_slower_one_slower() {
             allow_metadata: false,
             timing: Some(settings()),
             peak_flops: None,
+            lds_filler: Ok(FILL_LDS.into()),
         };
         let report = run::run(&device, &site, &request, &mut Unwatched).expect("a report");
         let speed = report.timing.expect("timed").speed.expect("enough blocks");
         assert_eq!(speed.verdict, expected, "{speed:?}");
     }
+}
+
+#[test]
+fn other_parameters_than_the_sites_are_refused_before_launch() {
+    let failure = compare("parameters = [[0, 8], [8, 8], [16, 4], [20, 4]]", "", false).expect_err("no report");
+    assert_eq!(failure, Failure::BadInput(vec!["the kernel takes 4 arguments, the site gives 3".into()]));
+    let failure = compare("parameters = [[0, 8], [8, 8], [16, 8]]", "", false).expect_err("no report");
+    let expected = "the site's `n` has 4 bytes at offset 16; the kernel takes 8 at 16";
+    assert_eq!(failure, Failure::BadInput(vec![expected.into()]));
+    let honest = "parameters = [[0, 8], [8, 8], [16, 4]]";
+    assert_eq!(verdict(honest, honest, false).0, Verdict::BitIdentical);
+    let (verdict, reasons) = verdict(honest, "parameters = [[0, 8], [8, 8], [16, 4], [24, 8]]", false);
+    assert_eq!(verdict, Verdict::Fail);
+    assert!(reasons[0].contains("take different arguments"), "{reasons:?}");
 }

@@ -34,6 +34,7 @@ fn verdict(reference_ns: f64, test_ns: f64, iterations: u32, seed: u64) -> Speed
     let nothing = Expected::default();
     let timed = Timed {
         subject: Subject {
+            filler: None,
             device: &device,
             site: &site,
             layout: &layout,

@@ -9,6 +9,7 @@ use compare::site::Site;
 use compare::site::builtin::Builtin;
 use compare::watch::Unwatched;
 use gpu::mock::Mock;
+use gpu::mock::script::FILL_LDS;
 
 const SITE: &str = r#"
 kernel = "k"
@@ -54,6 +55,7 @@ fn lines(factor: &str, cheat: &str) -> (Word, Vec<String>) {
         allow_metadata: false,
         timing: None,
         peak_flops: None,
+        lds_filler: Ok(FILL_LDS.into()),
     };
     let report = run::run(&device, &site, &request, &mut Unwatched).expect("a report");
     let text = seed::head(&report) + &seed::site(&report, Builtin::find("gate_up_fwd").expect("there"));

@@ -141,6 +141,13 @@ pub trait Device {
     /// A kernel of an image.
     fn kernel(&self, module: Module, name: &str) -> Result<Kernel>;
 
+    /// Offset and size of each of its parameters in the argument buffer, bytes, by position; none when the driver does not
+    /// tell.
+    fn parameters(&self, kernel: Kernel) -> Result<Option<Vec<(u64, u64)>>> {
+        let _ = kernel;
+        Ok(None)
+    }
+
     /// What the driver says of it.
     fn limits(&self, kernel: Kernel) -> Result<KernelLimits>;
 

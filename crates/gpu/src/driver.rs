@@ -24,6 +24,9 @@ use crate::{
 /// "Shared Memory": 48 KB).
 const CUDA_LDS_WITHOUT_OPT_IN: u32 = 48 << 10;
 
+/// More than a kernel can have: its parameters take at most 32,764 bytes (CUDA C++ Programming Guide, "Function Parameters").
+const MAX_PARAMETERS: usize = 32_764;
+
 /// An open device of HIP or CUDA.
 pub struct Driver {
     api: Api,
@@ -263,6 +266,21 @@ impl Device for Driver {
         let number = self.number();
         self.kernels.borrow_mut().insert(number, (kernel, module.0));
         Ok(Kernel(number))
+    }
+
+    fn parameters(&self, kernel: Kernel) -> Result<Option<Vec<(u64, u64)>>> {
+        let Some(parameter) = self.api.parameter else { return Ok(None) };
+        let handle = self.kernel_handle(kernel)?;
+        let mut found = Vec::new();
+        let (mut offset, mut size) = (0usize, 0usize);
+        // SAFETY: a live kernel, two size_t to fill; a position behind the last parameter is a status.
+        while unsafe { parameter(handle, found.len(), &mut offset, &mut size) } == 0 {
+            if found.len() == MAX_PARAMETERS {
+                return Ok(None);
+            }
+            found.push((offset as u64, size as u64));
+        }
+        Ok(Some(found))
     }
 
     fn limits(&self, kernel: Kernel) -> Result<KernelLimits> {

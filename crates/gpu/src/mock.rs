@@ -202,6 +202,11 @@ impl Device for Mock {
         Ok(Kernel(number))
     }
 
+    fn parameters(&self, kernel: Kernel) -> Result<Option<Vec<(u64, u64)>>> {
+        let kernels = self.kernels.borrow();
+        Ok(kernels.get(&kernel.0).ok_or_else(|| gone("kernel"))?.script.parameters.clone())
+    }
+
     fn limits(&self, kernel: Kernel) -> Result<KernelLimits> {
         let kernels = self.kernels.borrow();
         kernels.get(&kernel.0).ok_or_else(|| gone("kernel"))?;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// The first argument that makes this program the device's owner.
 pub const ARGUMENT: &str = "__device-worker";
 
-/// A job is a few thousand bytes, and two images follow it.
+/// A job is a few thousand bytes, and three images follow it.
 const MAX_PART_BYTES: u64 = 4 << 30;
 
 /// What to do.
@@ -43,7 +43,7 @@ pub enum Task {
     List(String),
 }
 
-/// A comparison as it is handed over; the images follow it.
+/// A comparison as it is handed over; the reference's image, the test's, and the one that fills LDS follow it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
     /// As the user named it.
@@ -62,6 +62,8 @@ pub struct Comparison {
     pub timing: Option<TimingOptions>,
     /// `--peak-tflops`, in operations per second.
     pub peak_flops: Option<f64>,
+    /// Why there is no image that fills LDS.
+    pub no_lds_filler: Option<String>,
 }
 
 /// Where the site is from.
@@ -187,7 +189,7 @@ fn work() -> Result<Event, Failed> {
     let job: Job = serde_json::from_slice(&text).map_err(|error| broken(error.into()))?;
     let mut images = Vec::new();
     if let Task::Compare(_) = job.task {
-        for _ in 0..2 {
+        for _ in 0..3 {
             images.push(read_part(&mut stdin).map_err(broken)?);
         }
     }
@@ -224,6 +226,7 @@ fn work() -> Result<Event, Failed> {
         allow_metadata: comparison.allow_metadata,
         timing: comparison.timing.map(settings),
         peak_flops: comparison.peak_flops,
+        lds_filler: comparison.no_lds_filler.map_or_else(|| Ok(images.next().unwrap_or_default()), Err),
     };
     let report = run::run(&*device, &site, &request, &mut Told).map_err(Failed::from)?;
     // Whatever a driver does while it is taken down comes after the report.

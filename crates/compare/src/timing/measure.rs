@@ -316,19 +316,20 @@ impl Run<'_, '_> {
             block.sets[*first].copy_inputs(device, site, pristine)?;
         }
         device.synchronize()?;
-        watch.queued(&format!("timing of the {}", name_of(which)), launches);
+        let what = format!("timing of the {}", name_of(which));
+        watch.queued(&what, launches);
         let host = Instant::now();
-        if let [only] = used[..] {
-            device.launch_between(&block.sets[only].launch(kernel, site), start, stop)?;
-        } else {
-            device.record(start)?;
-            for number in &used {
-                device.launch(&block.sets[*number].launch(kernel, site))?;
+        let queue = || -> gpu::Result<()> {
+            if let [only] = used[..] {
+                return device.launch_between(&block.sets[only].launch(kernel, site), start, stop);
             }
-            device.record(stop)?;
-        }
+            device.record(start)?;
+            used.iter().try_for_each(|number| device.launch(&block.sets[*number].launch(kernel, site)))?;
+            device.record(stop)
+        };
+        queue().map_err(|error| error.of(&what))?;
         self.host_ns.push(host.elapsed().as_nanos() as f64 / f64::from(launches));
-        device.synchronize()?;
+        device.synchronize().map_err(|error| error.of(&what))?;
         watch.returned();
         let time_ns = device.elapsed_ns(start, stop)? / f64::from(launches);
         block.next = (block.next + launches as usize) % block.sets.len();

@@ -67,6 +67,8 @@ macro_rules! functions {
             error_name_into: Option<unsafe extern "C" fn(Status, *mut *const c_char) -> Status>,
             /// HIP's, which returns the text.
             error_name_of: Option<unsafe extern "C" fn(Status) -> *const c_char>,
+            /// CUDA's, since 12.4: offset and size of a parameter by position.
+            pub parameter: Option<unsafe extern "C" fn(Handle, usize, *mut usize, *mut usize) -> Status>,
             pub set_function_attribute: Option<unsafe extern "C" fn(Handle, c_int, c_int) -> Status>,
             /// `hipExtModuleLaunchKernel`: start and stop are stamped by the device around the kernel alone.
             pub launch_with_events: Option<LaunchWithEventsFn>,
@@ -93,6 +95,8 @@ macro_rules! functions {
                     error_name_into: unsafe { optional(&library, nvidia, "cuGetErrorName") },
                     // SAFETY: as above.
                     error_name_of: unsafe { optional(&library, !nvidia, "hipGetErrorName") },
+                    // SAFETY: as above.
+                    parameter: unsafe { optional(&library, nvidia, "cuFuncGetParamInfo") },
                     // SAFETY: as above. HIP's function of that name takes a host function and is of no use here.
                     set_function_attribute: unsafe { optional(&library, nvidia, "cuFuncSetAttribute") },
                     // SAFETY: as above.

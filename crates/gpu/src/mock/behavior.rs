@@ -25,6 +25,10 @@ impl State {
             let bytes = bytes.ok_or_else(|| format!("arguments end before offset {offset}: memory access fault"))?;
             Ok(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
         };
+        if script.fills_lds {
+            memory.lds = number(0, 4)? as u32;
+            return Ok(1.0);
+        }
         let (input, output) = (number(script.input, 8)?, number(script.output, 8)?);
         let count = number(script.count, 4)? as usize;
         let bytes = 4 * count;
@@ -62,6 +66,11 @@ impl State {
                 let behind = behind.iter().fold(0u32, |sum, byte| sum + u32::from(*byte));
                 if let Some(element) = results.first_mut() {
                     *element += behind as f32;
+                }
+            }
+            Cheat::ReadLds => {
+                if let Some(element) = results.first_mut() {
+                    *element += memory.lds as f32;
                 }
             }
             Cheat::Half => results.truncate(count / 2),

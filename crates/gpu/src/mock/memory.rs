@@ -10,6 +10,8 @@ const ALIGNMENT: u64 = 256;
 #[derive(Default)]
 pub struct MockMemory {
     allocations: BTreeMap<u64, Vec<u8>>,
+    /// What every word of LDS holds.
+    pub lds: u32,
 }
 
 impl MockMemory {

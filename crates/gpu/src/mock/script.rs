@@ -12,11 +12,16 @@
 //! cheat = "constant"      # see Cheat
 //! after = 40              # launches before it begins to cheat
 //! ```
+//!
+//! [`FILL_LDS`] has another kind of kernel: `fills-lds = true` puts the first word of its arguments into all LDS.
 
 use serde::Deserialize;
 
 /// What images are for.
 pub const TARGET: &str = "mock";
+
+/// The image that fills LDS, for whoever runs kernels on this device.
+pub const FILL_LDS: &str = "mock = 1\n[[kernel]]\nname = \"coax_fill_lds\"\nfills-lds = true\ntime_ns = 1000.0\n";
 
 /// An image.
 #[derive(Clone, Debug, Deserialize)]
@@ -39,14 +44,23 @@ pub struct KernelScript {
     /// Its name.
     pub name: String,
     /// Offset of the input's pointer in the arguments.
+    #[serde(default)]
     pub input: usize,
     /// Offset of the output's pointer.
+    #[serde(default)]
     pub output: usize,
     /// Offset of the number of elements.
+    #[serde(default)]
     pub count: usize,
     /// What the input is multiplied with.
     #[serde(default = "one")]
     pub factor: f32,
+    /// Fills LDS, and does nothing else.
+    #[serde(default, rename = "fills-lds")]
+    pub fills_lds: bool,
+    /// Offset and size of each parameter, for a driver that tells them.
+    #[serde(default)]
+    pub parameters: Option<Vec<(u64, u64)>>,
     /// How long it takes.
     pub time_ns: f64,
     /// How it deceives.
@@ -80,6 +94,8 @@ pub enum Cheat {
     Nan,
     /// Lets what lies behind its input into the result.
     ReadOutside,
+    /// Lets what it finds in LDS into the result.
+    ReadLds,
     /// Writes one element behind its output.
     WriteOutside,
     /// Writes one element in front of its output.
