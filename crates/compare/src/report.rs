@@ -16,24 +16,26 @@ use crate::timing::measure::Measured;
 use crate::timing::roofline::{Peaks, Rates};
 use crate::timing::{CacheMode, Settings, Speed};
 
-/// The version of the JSON form.
-pub const SCHEMA: u32 = 1;
-
-/// The conclusion about correctness.
+/// The conclusion about correctness; written as it is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 pub enum Verdict {
     /// All bits of all outputs are the same, in all rounds.
+    #[serde(rename = "BIT-IDENTICAL")]
     BitIdentical,
     /// Not all bits are, and the requirement that was asked for is met.
+    #[serde(rename = "PASS")]
     Met,
     /// Neither.
+    #[serde(rename = "FAIL")]
     Fail,
     /// The test's results change from launch to launch.
+    #[serde(rename = "NONDETERMINISTIC")]
     Nondeterministic,
     /// A launch of the test did not end.
+    #[serde(rename = "HUNG")]
     Hung,
     /// Nothing can be said.
+    #[serde(rename = "NOT ESTABLISHED")]
     NotEstablished,
 }
 
@@ -63,8 +65,6 @@ impl Verdict {
 /// The report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// [`SCHEMA`].
-    pub schema: u32,
     /// What ran it.
     pub device: DeviceSummary,
     /// The kernel's name.
@@ -291,7 +291,6 @@ impl Report {
     pub fn new(device: &dyn Device, site: &Site, kernel: &str, [reference, test]: [ImageSummary; 2]) -> Report {
         let info = device.info();
         Report {
-            schema: SCHEMA,
             device: DeviceSummary {
                 id: info.id.clone(),
                 name: info.name.clone(),

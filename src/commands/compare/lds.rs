@@ -69,7 +69,7 @@ mod tests {
             let Some(text) = source(&target) else { continue };
             let image = match assemble(&options, &text) {
                 Ok(image) => image,
-                Err(error) if error.to_string().contains("unknown target") => continue,
+                Err(error) if error.to_string().contains("does not know") => continue,
                 Err(error) => panic!("{processor}: {error}"),
             };
             let object = CodeObject::parse_with(&image, Detail::Full).expect("a code object");

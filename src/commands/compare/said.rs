@@ -60,13 +60,15 @@ impl End {
     /// Says it all.
     pub fn deliver(mut self, json: Option<&Path>, quiet: bool) -> ExitCode {
         if let Some(path) = json {
-            let written = match &self.report {
-                Some(compared) => output::write_file(path, report::json(&**compared)),
-                None => {
-                    output::write_file(path, report::json(&Nothing { verdict: &self.verdict, reasons: &self.errors }))
-                }
+            let document = Document {
+                schema: SCHEMA,
+                tool: "coax compare",
+                verdict: format!("RESULT: {}", self.verdict),
+                exit_code: self.exit,
+                errors: &self.errors,
+                comparison: self.report.as_deref(),
             };
-            if let Err(why) = written {
+            if let Err(why) = output::write_file(path, report::json(&document)) {
                 self.errors.push(why);
                 (self.exit, self.verdict) = (2, Verdict::NotEstablished.name().into());
             }
@@ -83,11 +85,19 @@ impl End {
     }
 }
 
-/// The JSON of a run that compared nothing.
+/// The version of the JSON form.
+const SCHEMA: u32 = 1;
+
+/// The JSON form: how it ended, and what was compared, if anything was.
 #[derive(serde::Serialize)]
-struct Nothing<'e> {
-    verdict: &'e str,
-    reasons: &'e [String],
+struct Document<'e> {
+    schema: u32,
+    tool: &'e str,
+    /// The last line, as in the other JSON forms. Speed may have decided it; `comparison` has the verdict about correctness.
+    verdict: String,
+    exit_code: u8,
+    errors: &'e [String],
+    comparison: Option<&'e Report>,
 }
 
 /// The report of a run, or the end that it came to without one.

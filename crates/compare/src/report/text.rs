@@ -1,5 +1,7 @@
 //! The report for people.
 
+use gpu::Telemetry;
+
 use crate::report::{OutputSummary, Report, RoundSummary, Timing};
 
 /// All of it above the last line.
@@ -128,7 +130,24 @@ fn render_timing(timing: &Timing) -> String {
         measured.checked_launches,
         time(measured.launch_overhead_ns)
     ));
+    text.push_str(&render_state(&timing.telemetry));
     text
+}
+
+/// The device before and after, as far as the driver tells.
+fn render_state(states: &[Telemetry; 2]) -> String {
+    let figures: [(&str, fn(&Telemetry) -> Option<f64>, &str); 4] = [
+        ("clock", |state| state.clock_hz.map(|hz| hz / 1e6), "MHz"),
+        ("memory clock", |state| state.memory_clock_hz.map(|hz| hz / 1e6), "MHz"),
+        ("temperature", |state| state.temperature_celsius, "°C"),
+        ("power", |state| state.power_watts, "W"),
+    ];
+    let told = figures.iter().filter_map(|(name, figure, unit)| {
+        let [before, after] = states.each_ref().map(figure);
+        Some(format!("{name} {:.0}-{:.0} {unit}", before?, after?))
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() { String::new() } else { format!("  before-after: {}\n", told.join(", ")) }
 }
 
 /// A time with a unit in which it is easily read.

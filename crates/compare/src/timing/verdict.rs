@@ -10,15 +10,17 @@ use super::Which;
 use super::estimate::estimate;
 use super::samples::{Samples, median};
 
-/// The statement.
+/// The statement; written as it is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 pub enum SpeedVerdict {
     /// The test takes less time.
+    #[serde(rename = "FASTER")]
     Faster,
     /// The test takes more time.
+    #[serde(rename = "SLOWER")]
     Slower,
     /// Nothing beyond what the reference shows against itself.
+    #[serde(rename = "NO DIFFERENCE")]
     NoDifference,
 }
 
