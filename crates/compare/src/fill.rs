@@ -70,6 +70,22 @@ pub enum Fill {
     },
 }
 
+impl Fill {
+    /// Whether other values are as good for a kernel: those of random numbers, and of files and ranges as long as they are
+    /// no integers, which could be indices.
+    pub fn may_vary(&self, dtype: Dtype) -> bool {
+        match self {
+            Fill::Constant(_) => false,
+            Fill::Uniform { low, high } => low < high,
+            Fill::Normal { deviation, .. } => *deviation > 0.0,
+            Fill::MaskedBytes { mask } => *mask != 0,
+            Fill::Bits => true,
+            Fill::Range { .. } | Fill::OneHot { .. } | Fill::File(_) => dtype.is_float(),
+            Fill::Special { fill, .. } => fill.may_vary(dtype),
+        }
+    }
+}
+
 /// The random numbers of one run: all its buffers are filled from one, in a fixed order.
 #[derive(Clone, Debug)]
 pub struct Source {
