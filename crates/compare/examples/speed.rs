@@ -1,6 +1,6 @@
 //! How fast outputs are compared and buffers filled: GB/s per core (one thread) and on all cores.
 //!
-//!     cargo run --release -p compare --example speed -- [MEGABYTES of each output, 256 unless told]
+//!     cargo run --release -p compare --example speed -- [MEGABYTES of each output, 256 unless told] [WORD: only what has it]
 //!
 //! A figure for outputs counts the bytes of both. Best of five runs; for one core of the time that the thread ran, where
 //! the system tells (Linux), so that other load on the machine counts little.
@@ -14,10 +14,13 @@ use std::time::Instant;
 
 fn main() {
     let megabytes = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(256_usize);
-    let bytes = megabytes << 20;
+    let (bytes, word) = (megabytes << 20, std::env::args().nth(2).unwrap_or_default());
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads start");
     println!("{:28} {:>8} {:>8}", "GB/s", "1 core", rayon::current_num_threads());
     let report = |what: String, bytes: usize, work: &mut (dyn FnMut() + Send)| {
+        if !what.contains(&word) {
+            return;
+        }
         let alone = one.install(|| best(bytes, work, thread_seconds));
         println!("{what:28} {alone:8.2} {:8.2}", best(bytes, work, || None));
     };

@@ -7,6 +7,7 @@
 //! pieces in which the outputs come, nor on the machine's vector width.
 
 mod element;
+mod lanes;
 mod narrow;
 mod partial;
 mod sum;

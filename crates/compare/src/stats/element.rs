@@ -7,7 +7,8 @@ pub(super) trait Element {
     /// What holds the values of the type exactly, and is fast.
     type Value: Copy;
     const SIZE: usize;
-    const ZERO: Self::Value;
+    /// Whether f64 holds the product of any two values.
+    const EXACT_PRODUCTS: bool;
     /// Magnitudes above are NaN, this one is infinity.
     const INFINITY: Option<Self::Bits>;
 
@@ -49,7 +50,7 @@ macro_rules! float {
             type Bits = $bits;
             type Value = $value;
             const SIZE: usize = size_of::<$bits>();
-            const ZERO: $value = 0.0;
+            const EXACT_PRODUCTS: bool = 2 * <$value>::MANTISSA_DIGITS <= f64::MANTISSA_DIGITS;
             const INFINITY: Option<$bits> = Some($infinity);
 
             #[inline(always)]
@@ -95,7 +96,7 @@ macro_rules! integer {
             type Bits = $bits;
             type Value = $signed;
             const SIZE: usize = size_of::<$bits>();
-            const ZERO: $signed = 0;
+            const EXACT_PRODUCTS: bool = 2 * <$bits>::BITS <= f64::MANTISSA_DIGITS;
             const INFINITY: Option<$bits> = None;
 
             #[inline(always)]
