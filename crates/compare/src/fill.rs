@@ -4,19 +4,20 @@
 //! written in any order. The exception is [`Fill::MaskedBytes`]: one sequential stream over all buffers, because it has
 //! to be the stream that a C++ program would draw.
 
+mod block;
+mod distribution;
 pub mod mt19937;
 pub mod npy;
 pub mod random;
 
 use crate::dtype::{Class, Dtype, Kind};
 use crate::error::{Error, Result};
+use block::{CHUNK, Each, write};
+use distribution::{Computed, Distribution, Normal, Tabulated, Uniform};
 use mt19937::Mt19937;
 use random::Stream;
 use rayon::prelude::*;
 use std::path::PathBuf;
-
-/// Elements that one work item writes; fills whole bytes for every type.
-const CHUNK: u64 = 1 << 16;
 
 /// What a buffer is filled with.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,36 +116,37 @@ impl Source {
         let Target { dtype, elements, .. } = target;
         let stream = Stream::new(self.seed, self.buffer);
         match fill {
-            Fill::Bits => write(dtype, into, elements, || |index| stream.at(index)),
+            Fill::Bits => write(&Each(|index| stream.at(index)), dtype, elements, into),
             Fill::Uniform { low, high } => {
                 check(low.is_finite() && high.is_finite() && low <= high, || {
                     format!("uniform fill from {low} to {high}: expected two finite numbers in order")
                 })?;
                 let (low, width) = (*low, high - low);
                 check(width.is_finite(), || format!("uniform fill from {low} to {high}: the range is too wide"))?;
-                distribute(dtype, into, elements, stream, |share| low + width * share);
+                distribute(Uniform { low, width }, dtype, elements, stream, into);
             }
             Fill::Normal { mean, deviation } => {
                 check(mean.is_finite() && deviation.is_finite() && *deviation >= 0.0, || {
                     format!("normal fill of mean {mean} and deviation {deviation}: expected finite numbers, 0 or above")
                 })?;
-                distribute(dtype, into, elements, stream, |share| mean + deviation * random::normal_quantile(share));
+                distribute(Normal { mean: *mean, deviation: *deviation }, dtype, elements, stream, into);
             }
             Fill::MaskedBytes { mask } => self.bytes.fill(*mask, into),
             Fill::Range { start, step } => {
                 check(start.is_finite() && step.is_finite(), || {
                     format!("range fill from {start} by {step}: expected finite numbers")
                 })?;
-                write(dtype, into, elements, || |index| round(dtype, start + index as f64 * step));
+                let at = |index| dtype.encode(start + index as f64 * step).unwrap_or_default();
+                write(&Each(at), dtype, elements, into);
             }
             Fill::Constant(value) => {
                 let bits = encode(dtype, *value)?;
-                write(dtype, into, elements, || |_| bits);
+                write(&Each(|_| bits), dtype, elements, into);
             }
             Fill::OneHot { index, value } => {
                 check(*index < elements, || format!("one-hot fill at {index}: the tensor has {elements} elements"))?;
                 let (bits, zero) = (encode(dtype, *value)?, encode(dtype, 0.0)?);
-                write(dtype, into, elements, || |at| if at == *index { bits } else { zero });
+                write(&Each(|at| if at == *index { bits } else { zero }), dtype, elements, into);
             }
             Fill::File(path) => {
                 let read = std::fs::read(path).map_err(|error| Error::new(error.to_string()));
@@ -214,63 +216,11 @@ fn encode(dtype: Dtype, value: f64) -> Result<u64> {
     dtype.encode(value).ok_or_else(|| Error::new(format!("{value} is no value of {dtype}")))
 }
 
-/// [`Dtype::encode`] of a number that is not NaN, by way of the hardware where that is the same.
-fn round(dtype: Dtype, value: f64) -> u64 {
-    match dtype {
-        Dtype::F64 => value.to_bits(),
-        Dtype::F32 => (value as f32).to_bits().into(),
-        _ => dtype.encode(value).unwrap_or_default(),
+fn distribute(distribution: impl Distribution, dtype: Dtype, elements: u64, stream: Stream, into: &mut [u8]) {
+    match dtype.bits() {
+        ..=8 => write(&Tabulated::new(dtype, stream, &distribution), dtype, elements, into),
+        _ => write(&Computed { dtype, stream, distribution }, dtype, elements, into),
     }
-}
-
-/// Values of a distribution, given by its quantile function of (0, 1). Elements of at most eight bits take a quantile
-/// of 65,536 from a table, wider ones compute one of 2^53.
-fn distribute(dtype: Dtype, into: &mut [u8], elements: u64, stream: Stream, quantile: impl Fn(f64) -> f64 + Sync) {
-    if dtype.bits() > 8 {
-        return write(dtype, into, elements, || |index| round(dtype, quantile(random::share(stream.at(index)))));
-    }
-    let table: Vec<u8> =
-        (0..1 << 16).map(|step| round(dtype, quantile((f64::from(step) + 0.5) / 65_536.0)) as u8).collect();
-    write(dtype, into, elements, || {
-        let (mut word, table) = (0, &table);
-        // Elements of a chunk are asked for in order, and a chunk starts at a multiple of four.
-        move |index| {
-            word = if index % 4 == 0 { stream.at(index / 4) } else { word >> 16 };
-            table[usize::from(word as u16)].into()
-        }
-    });
-}
-
-/// Writes elements, chunk by chunk on all cores. `maker` makes what gives the elements of one chunk, in order.
-fn write<F: FnMut(u64) -> u64>(dtype: Dtype, into: &mut [u8], elements: u64, maker: impl Fn() -> F + Sync) {
-    let bytes = (CHUNK / 8) as usize * dtype.bits() as usize;
-    into.par_chunks_mut(bytes).enumerate().for_each(|(number, chunk)| {
-        let mut at = maker();
-        let first = number as u64 * CHUNK;
-        match dtype.bits() {
-            8 => chunk.iter_mut().zip(first..).for_each(|(byte, index)| *byte = at(index) as u8),
-            16 => each(chunk, first, |index| (at(index) as u16).to_le_bytes()),
-            32 => each(chunk, first, |index| (at(index) as u32).to_le_bytes()),
-            64 => each(chunk, first, |index| at(index).to_le_bytes()),
-            bits => {
-                let (group, end) = (dtype.group(), elements.min(first + CHUNK));
-                for (bytes, start) in
-                    chunk.chunks_mut((group * u64::from(bits) / 8) as usize).zip((first..).step_by(group as usize))
-                {
-                    let mut word = 0;
-                    for (index, shift) in (start..end.min(start + group)).zip((0..).step_by(bits as usize)) {
-                        word |= (at(index) & ((1 << bits) - 1)) << shift;
-                    }
-                    bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
-                }
-            }
-        }
-    });
-}
-
-fn each<const N: usize>(chunk: &mut [u8], first: u64, mut bytes_at: impl FnMut(u64) -> [u8; N]) {
-    let (elements, _) = chunk.as_chunks_mut::<N>();
-    elements.iter_mut().zip(first..).for_each(|(element, index)| *element = bytes_at(index));
 }
 
 /// Replaces a share of the elements by special values.

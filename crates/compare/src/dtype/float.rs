@@ -1,5 +1,5 @@
 //! Numbers of sign, exponent and mantissa, from 4 to 64 bits, and the e8m0 scale: decoding and rounding by the facts of
-//! a format, in integers, so that the result is the same on every machine.
+//! a format, in integers and exact steps, so that the result is the same on every machine.
 
 use super::Class;
 
@@ -125,34 +125,37 @@ impl Format {
         }
     }
 
-    /// The magnitude nearest to a finite, non-negative value as if the exponent had no end.
-    fn round(self, value: f64) -> u64 {
-        let bits = value.to_bits();
-        let (field, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
-        // value = significand * 2^(exponent - 52)
-        let (significand, exponent) = match field {
-            0 => (fraction, -1022),
-            _ => (fraction | 1 << 52, field - 1023),
-        };
-        // Denormals of the format share the exponent of its smallest normal numbers.
-        let kept = exponent.max(1 - self.bias);
-        let shift = (kept - exponent) as u32 + 52 - self.mantissa_bits;
-        // 53 bits moved by 54 or more are less than half of the last place.
-        let rounded = if shift >= 54 { 0 } else { shift_right_to_even(significand, shift) };
-        // A mantissa that rounds up to the next power of two carries into the exponent.
-        (((kept + self.bias - 1) as u64) << self.mantissa_bits) + rounded
+    /// [`Format::encode`] of a number, not NaN, in a format that has infinities, where what is too large becomes infinite.
+    /// Free of branches, for loops.
+    #[inline(always)]
+    pub(crate) fn encode_number(self, value: f64) -> u64 {
+        let sign = value.to_bits() >> 63 << (self.exponent_bits + self.mantissa_bits);
+        sign | self.round(value.abs()).min(self.infinity_bits())
     }
-}
 
-fn shift_right_to_even(value: u64, shift: u32) -> u64 {
-    if shift == 0 {
-        return value;
+    /// The magnitude nearest to a non-negative value as if the exponent had no end.
+    #[inline(always)]
+    fn round(self, value: f64) -> u64 {
+        if self.mantissa_bits == 52 {
+            return value.to_bits();
+        }
+        // What lies in range of the normal numbers loses the low bits of its mantissa; one that rounds up to the next power
+        // of two carries into the exponent.
+        let lost = 52 - self.mantissa_bits;
+        let is_odd = value.to_bits() >> lost & 1;
+        let rounded = (value.to_bits() + (1 << (lost - 1)) - 1 + is_odd) >> lost;
+        let normal = rounded.wrapping_sub(((1023 - self.bias) as u64) << self.mantissa_bits);
+        // Denormals share the exponent of the smallest normal numbers. Their last place is that of f64 at `unit`, so the sum
+        // is rounded there.
+        let smallest = 1 - self.bias;
+        let unit = power_of_two(smallest - self.mantissa_bits as i32 + 52);
+        let denormal = (value + unit).to_bits().wrapping_sub(unit.to_bits());
+        if value < power_of_two(smallest) { denormal } else { normal }
     }
-    let (kept, rest, half) = (value >> shift, value & ((1 << shift) - 1), 1 << (shift - 1));
-    kept + u64::from(rest > half || (rest == half && kept & 1 == 1))
 }
 
 /// 2^power for powers that f64 has as normal numbers.
+#[inline(always)]
 fn power_of_two(power: i32) -> f64 {
     f64::from_bits(((power + 1023) as u64) << 52)
 }

@@ -17,14 +17,14 @@ impl Stream {
     }
 
     /// The number at an index.
-    #[inline]
+    #[inline(always)]
     pub fn at(self, index: u64) -> u64 {
         mix(self.key.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA)))
     }
 }
 
 /// A number from a state.
-#[inline]
+#[inline(always)]
 pub(crate) fn mix(z: u64) -> u64 {
     let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -32,7 +32,7 @@ pub(crate) fn mix(z: u64) -> u64 {
 }
 
 /// A number of (0, 1) from the high 53 bits.
-#[inline]
+#[inline(always)]
 pub fn share(draw: u64) -> f64 {
     // At most 2^53 - 1; half a step more would round up to 1.
     ((draw >> 11) as f64 + 0.5).min(9_007_199_254_740_991.0) / 9_007_199_254_740_992.0
@@ -42,18 +42,55 @@ pub fn share(draw: u64) -> f64 {
 /// Applied Statistics 37 (1988) 477–484, good to 1 in 10^16.
 pub fn normal_quantile(share: f64) -> f64 {
     let q = share - 0.5;
-    if q.abs() <= 0.425 {
-        let r = 0.180_625 - q * q;
-        return q * ratio(&CENTRE, r);
+    if q.abs() <= CENTRAL { central(q) } else { outer(share, ratio(&MIDDLE, radius(share) - 1.6)) }
+}
+
+/// [`normal_quantile`] of each, in loops that vectorise.
+#[inline(always)]
+pub fn normal_quantiles<const N: usize>(shares: &mut [f64; N]) {
+    // The outer seventh is worked on apart; behind it the list is filled up with shares that cost nothing special.
+    let (mut list, mut places, mut count) = ([0.25; N], [0; N], 0);
+    for (place, &share) in shares.iter().enumerate() {
+        (list[count], places[count]) = (share, place);
+        count += usize::from((share - 0.5).abs() > CENTRAL);
     }
-    let r = (-ln(if q < 0.0 { share } else { 1.0 - share })).sqrt();
-    let magnitude = if r <= 5.0 { ratio(&MIDDLE, r - 1.6) } else { ratio(&TAIL, r - 5.0) };
-    magnitude.copysign(q)
+    shares.iter_mut().for_each(|share| *share = central(*share - 0.5));
+    let mut middle = list;
+    for some in middle.as_chunks_mut::<16>().0.iter_mut().take(count.div_ceil(16)) {
+        some.iter_mut().for_each(|share| *share = ratio(&MIDDLE, radius(*share) - 1.6));
+    }
+    for index in 0..count {
+        shares[places[index]] = outer(list[index], middle[index]);
+    }
+}
+
+/// |share - 1/2| up to which one ratio serves.
+const CENTRAL: f64 = 0.425;
+
+#[inline(always)]
+fn central(q: f64) -> f64 {
+    q * ratio(&CENTRE, 0.180_625 - q * q)
+}
+
+#[inline(always)]
+fn radius(share: f64) -> f64 {
+    (-ln(if share < 0.5 { share } else { 1.0 - share })).sqrt()
+}
+
+/// The quantile outside of the centre; `middle` is its magnitude unless the share is in the tail.
+#[inline(always)]
+fn outer(share: f64, middle: f64) -> f64 {
+    // A radius of 5 is a share of e^-25.
+    let is_near_tail = share.min(1.0 - share) < 2e-11;
+    let tail = || Some(radius(share)).filter(|&radius| radius > 5.0).map(|radius| ratio(&TAIL, radius - 5.0));
+    let magnitude = if is_near_tail { tail().unwrap_or(middle) } else { middle };
+    magnitude.copysign(share - 0.5)
 }
 
 /// Two polynomials of degree 7, highest power first.
 type Ratio = [[f64; 8]; 2];
 
+#[inline(always)]
 fn ratio([numerator, denominator]: &Ratio, r: f64) -> f64 {
     let value = |polynomial: &[f64; 8]| polynomial.iter().fold(0.0, |sum, coefficient| sum * r + coefficient);
     value(numerator) / value(denominator)
@@ -86,6 +123,7 @@ const TAIL: Ratio = [
 
 /// The natural logarithm of a normal number, by the series of the inverse hyperbolic tangent: the C library's differs
 /// between machines in the last place.
+#[inline(always)]
 fn ln(value: f64) -> f64 {
     let bits = value.to_bits();
     let (mut exponent, mut mantissa) = ((bits >> 52) as i32 - 1023, f64::from_bits(bits & !(0xfff << 52) | 1023 << 52));

@@ -54,7 +54,9 @@ fn blocks<E: Element, S: Simd>(simd: S, reference: &[u8], test: &[u8]) -> Partia
     let mut ahead = 0;
     for (bytes_a, bytes_b) in reference.chunks(BLOCK * E::SIZE).zip(test.chunks(BLOCK * E::SIZE)) {
         ahead += bytes_a.len();
-        [reference, test].map(|bytes| prefetch(&bytes[ahead..bytes.len().min(ahead + BLOCK * E::SIZE)]));
+        for bytes in [reference, test] {
+            prefetch(&bytes[ahead..bytes.len().min(ahead + BLOCK * E::SIZE)]);
+        }
         let length = bytes_a.len() / E::SIZE;
         let (a, b) = (&mut a[..length], &mut b[..length]);
         load::<E>(bytes_a, a);
