@@ -13,8 +13,8 @@ use map::Map;
 use rayon::prelude::*;
 use std::fmt;
 
-/// Bytes compared at once to find where elements differ. A multiple of fp6's three bytes.
-const BLOCK: usize = 192;
+/// Elements compared at once; they fill whole bytes for every type.
+const BLOCK: usize = 512;
 
 /// An element that differs.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,35 +146,74 @@ fn search(
     chunk: Chunk<'_>,
     mut found: Option<Box<Found>>,
 ) -> Option<Box<Found>> {
-    // The current row starts and ends at these indices.
-    let (mut row_start, mut row_end) = (0, 0);
     let columns = shape.last().copied().unwrap_or(1);
-    let block_elements = BLOCK as u64 * 8 / u64::from(dtype.bits());
-    let blocks = chunk.reference.chunks(BLOCK).zip(chunk.test.chunks(BLOCK));
-    for ((reference, test), start) in blocks.zip((0..).step_by(block_elements as usize)) {
+    let block_bytes = BLOCK / 8 * dtype.bits() as usize;
+    let blocks = chunk.reference.chunks(block_bytes).zip(chunk.test.chunks(block_bytes));
+    let (mut marks, mut entered) = ([false; BLOCK], None);
+    for ((reference, test), start) in blocks.zip((0..chunk.elements).step_by(BLOCK)) {
         if reference == test {
             continue;
         }
-        for offset in 0..block_elements.min(chunk.elements - start) {
-            let (a, b) = (dtype.get(reference, offset), dtype.get(test, offset));
-            let ((Some(a), Some(b)), true) = ((a, b), a != b) else { continue };
-            let index = chunk.first + start + offset;
-            let found = found.get_or_insert_with(|| Box::new(Found::new(shape.len(), grid)));
-            found.total += 1;
-            if found.first.len() < limit {
-                found.first.push((index, a, b));
+        mark(dtype, reference, test, &mut marks);
+        let mut rest = &marks[..(chunk.elements - start).min(BLOCK as u64) as usize];
+        let mut index = chunk.first + start;
+        while !rest.is_empty() {
+            let column = index % columns;
+            let (marks, later) = rest.split_at((columns - column).min(rest.len() as u64) as usize);
+            if marks.contains(&true) {
+                let found = found.get_or_insert_with(|| Box::new(Found::new(shape.len(), grid)));
+                let row_start = index - column;
+                if entered.replace(row_start) != Some(row_start) {
+                    found.clusters.enter_row(shape, row_start);
+                    found.map.enter_row(row_start / columns);
+                }
+                found.clusters.add(column, marks);
+                found.total += found.map.add(column, marks);
+                let room = limit.saturating_sub(found.first.len());
+                let differing = marks.iter().zip(index..).filter(|&(&differs, _)| differs).take(room);
+                found.first.extend(differing.filter_map(|(_, index)| {
+                    let offset = index - chunk.first;
+                    Some((index, dtype.get(chunk.reference, offset)?, dtype.get(chunk.test, offset)?))
+                }));
             }
-            if index >= row_end {
-                row_start = index / columns * columns;
-                row_end = row_start + columns;
-                found.clusters.enter_row(shape, row_start);
-                found.map.enter_row(row_start / columns);
-            }
-            found.clusters.add(index - row_start);
-            found.map.add(index - row_start);
+            index += marks.len() as u64;
+            rest = later;
         }
     }
     found
+}
+
+/// Marks the elements that differ.
+fn mark(dtype: Dtype, reference: &[u8], test: &[u8], marks: &mut [bool; BLOCK]) {
+    match dtype.bits() {
+        4 => mark_packed::<4, 2, 1>(reference, test, marks),
+        6 => mark_packed::<6, 4, 3>(reference, test, marks),
+        8 => mark_whole::<1>(reference, test, marks),
+        16 => mark_whole::<2>(reference, test, marks),
+        32 => mark_whole::<4>(reference, test, marks),
+        _ => mark_whole::<8>(reference, test, marks),
+    }
+}
+
+fn mark_whole<const BYTES: usize>(reference: &[u8], test: &[u8], marks: &mut [bool; BLOCK]) {
+    let pairs = reference.as_chunks::<BYTES>().0.iter().zip(test.as_chunks::<BYTES>().0);
+    marks.iter_mut().zip(pairs).for_each(|(differs, (a, b))| *differs = a != b);
+}
+
+/// Groups of `GROUP` elements of `BITS` bits fill `BYTES` bytes.
+fn mark_packed<const BITS: usize, const GROUP: usize, const BYTES: usize>(
+    reference: &[u8],
+    test: &[u8],
+    marks: &mut [bool; BLOCK],
+) {
+    let pairs = reference.chunks(BYTES).zip(test.chunks(BYTES));
+    for (marks, (a, b)) in marks.chunks_mut(GROUP).zip(pairs) {
+        let different = a.iter().zip(b).rev().fold(0, |word, (a, b)| word << 8 | u32::from(a ^ b));
+        marks
+            .iter_mut()
+            .zip(0..)
+            .for_each(|(differs, at)| *differs = different >> (at * BITS) & ((1 << BITS) - 1) != 0);
+    }
 }
 
 fn join(one: Option<Box<Found>>, other: Option<Box<Found>>, limit: usize) -> Option<Box<Found>> {

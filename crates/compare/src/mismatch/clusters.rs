@@ -40,13 +40,17 @@ impl Clusters {
         }
     }
 
-    /// The element in this column of the row differs.
-    #[inline]
-    pub(super) fn add(&mut self, column: u64) {
-        if let Some(range) = self.ranges.last_mut() {
-            *range = (range.0.min(column), range.1.max(column));
+    /// In the row, the marked ones of the elements from this column on differ.
+    pub(super) fn add(&mut self, column: u64, marks: &[bool]) {
+        let ends = marks.iter().position(|&differs| differs).zip(marks.iter().rposition(|&differs| differs));
+        if let (Some(range), Some((first, last))) = (self.ranges.last_mut(), ends) {
+            *range = (range.0.min(column + first as u64), range.1.max(column + last as u64));
         }
-        self.columns[column as usize % REMEMBERED] = true;
+        let (until_wrap, wrapped) = marks.split_at(marks.len().min(REMEMBERED - column as usize % REMEMBERED));
+        let seen =
+            |seen: &mut [bool], marks: &[bool]| seen.iter_mut().zip(marks).for_each(|(seen, &more)| *seen |= more);
+        seen(&mut self.columns[column as usize % REMEMBERED..], until_wrap);
+        wrapped.chunks(REMEMBERED).for_each(|marks| seen(&mut self.columns, marks));
     }
 
     pub(super) fn join(&mut self, other: &Clusters) {

@@ -29,7 +29,6 @@ impl Axis {
         Axis { extent, cells, scale: (cells << 32).div_ceil(extent) }
     }
 
-    #[inline]
     fn cell(self, index: u64) -> u64 {
         // The product is below 2^64: index < extent, and scale is at most one more than 2^38 / extent.
         let product = u128::from(index) * u128::from(self.scale);
@@ -53,9 +52,18 @@ impl Map {
         self.row = (self.rows.cell(row) * self.columns.cells) as usize;
     }
 
-    #[inline]
-    pub(super) fn add(&mut self, column: u64) {
-        self.counts[self.row + self.columns.cell(column) as usize] += 1;
+    /// Counts the marked ones of the elements from this column of the row on, and tells how many they are.
+    pub(super) fn add(&mut self, column: u64, marks: &[bool]) -> u64 {
+        let (mut column, mut rest, mut total) = (column, marks, 0);
+        while !rest.is_empty() {
+            let cell = self.columns.cell(column);
+            let width = self.columns.start(cell + 1) - column;
+            let (marks, later) = rest.split_at(width.min(rest.len() as u64) as usize);
+            let count = count(marks);
+            self.counts[self.row + cell as usize] += count;
+            (column, rest, total) = (column + marks.len() as u64, later, total + count);
+        }
+        total
     }
 
     pub(super) fn join(&mut self, other: &Map) {
@@ -80,6 +88,11 @@ impl Map {
         drawn.push(format!("cell: {down} × {across}; . none, - under 10 %, + under all, # all differ"));
         drawn
     }
+}
+
+fn count(marks: &[bool]) -> u64 {
+    // Bytes hold what 128 bytes add up to, and vectors of bytes are the widest.
+    marks.chunks(128).map(|marks| u64::from(marks.iter().map(|&mark| u8::from(mark)).sum::<u8>())).sum()
 }
 
 fn sign(count: u64, of: u64) -> char {

@@ -5,14 +5,16 @@ use crate::dtype::{Class, Dtype};
 use crate::pieces::{Chunk, Run};
 use rayon::prelude::*;
 
-/// Bytes compared at once: equal ones are counted one by one instead of in pairs. A multiple of fp6's three bytes.
-const BLOCK: usize = 3072;
+/// Groups of four codes compared at once: equal ones are counted one by one instead of in pairs.
+const BLOCK: usize = 64;
 
 /// How often each pair of codes occurs. fp4 is counted by the byte, two elements at once.
 #[derive(Clone, Debug)]
 pub(super) struct Histogram {
     dtype: Dtype,
-    /// By reference code * 256 + test code.
+    /// Bits of a code: 6, or 8. Tables are no larger than they have to be: that of 6 fits the first-level cache.
+    width: u32,
+    /// By reference code << width | test code.
     pairs: Vec<u64>,
     /// By the code that both have, in four tables, so that runs of one code do not wait for each other.
     same: [Vec<u64>; 4],
@@ -38,7 +40,14 @@ pub(super) fn count(dtype: Dtype, run: Run<'_>) -> Histogram {
 
 impl Histogram {
     pub(super) fn new(dtype: Dtype) -> Histogram {
-        Histogram { dtype, pairs: vec![0; 1 << 16], same: std::array::from_fn(|_| vec![0; 256]), last: None }
+        let width = if dtype.bits() == 6 { 6 } else { 8 };
+        Histogram {
+            dtype,
+            width,
+            pairs: vec![0; 1 << (2 * width)],
+            same: std::array::from_fn(|_| vec![0; 1 << width]),
+            last: None,
+        }
     }
 
     /// Joins another; only one of the two has the end of the outputs.
@@ -51,21 +60,14 @@ impl Histogram {
     }
 
     fn add(&mut self, chunk: Chunk<'_>) {
-        if self.dtype.bits() == 6 {
-            return self.add_sixes(chunk);
-        }
-        let whole = (chunk.elements * u64::from(self.dtype.bits()) / 8) as usize;
-        for (reference, test) in chunk.reference[..whole].chunks(BLOCK).zip(chunk.test[..whole].chunks(BLOCK)) {
-            if reference == test {
-                let (fours, rest) = reference.as_chunks::<4>();
-                for four in fours {
-                    four.iter().zip(&mut self.same).for_each(|(&code, table)| table[usize::from(code)] += 1);
-                }
-                rest.iter().for_each(|&code| self.same[0][usize::from(code)] += 1);
-            } else {
-                for (&a, &b) in reference.iter().zip(test) {
-                    self.pairs[usize::from(a) << 8 | usize::from(b)] += 1;
-                }
+        match self.dtype.bits() {
+            6 => self.add_groups::<3, 6, { 1 << 12 }>(chunk, chunk.elements, |[a, b, c]: [u8; 3]| {
+                let word = u32::from_le_bytes([a, b, c, 0]);
+                [0, 6, 12, 18].map(|shift| word >> shift & 63)
+            }),
+            bits => {
+                let bytes = chunk.elements * u64::from(bits) / 8;
+                self.add_groups::<4, 8, { 1 << 16 }>(chunk, bytes, |bytes: [u8; 4]| bytes.map(u32::from));
             }
         }
         if self.dtype.bits() == 4 && chunk.elements % 2 == 1 {
@@ -74,23 +76,48 @@ impl Histogram {
         }
     }
 
-    fn add_sixes(&mut self, chunk: Chunk<'_>) {
-        let groups = chunk.reference.chunks(3).zip(chunk.test.chunks(3));
-        for ((reference, test), first) in groups.zip((0_u64..).step_by(4)) {
-            let word = |bytes: &[u8]| bytes.iter().rev().fold(0_usize, |word, &byte| word << 8 | usize::from(byte));
-            let (mut a, mut b) = (word(reference), word(test));
-            for _ in first..chunk.elements.min(first + 4) {
-                self.pairs[(a & 63) << 8 | b & 63] += 1;
-                (a, b) = (a >> 6, b >> 6);
+    /// Counts so many codes; `BYTES` bytes have four of them, of `WIDTH` bits, which make so many `PAIRS`. All is constant so that
+    /// no index has to be checked.
+    fn add_groups<const BYTES: usize, const WIDTH: u32, const PAIRS: usize>(
+        &mut self,
+        chunk: Chunk<'_>,
+        count: u64,
+        codes: impl Fn([u8; BYTES]) -> [u32; 4],
+    ) {
+        let Some(pairs) = self.pairs.first_chunk_mut::<PAIRS>() else { return };
+        let mut same = self.same.each_mut().map(Vec::as_mut_slice);
+        let mut add_pairs = |reference: [u32; 4], test: [u32; 4], count: usize| {
+            let codes = reference.iter().zip(test).take(count);
+            codes.for_each(|(&a, b)| pairs[(a << WIDTH | b) as usize % PAIRS] += 1);
+        };
+        let whole = (count / 4) as usize;
+        let [(references, last_reference), (tests, last_test)] =
+            [chunk.reference, chunk.test].map(|bytes| bytes.split_at(whole * BYTES));
+        let (references, tests) = (references.as_chunks().0, tests.as_chunks().0);
+        for (references, tests) in references.chunks(BLOCK).zip(tests.chunks(BLOCK)) {
+            if references.as_flattened() == tests.as_flattened() {
+                for &group in references {
+                    codes(group).iter().zip(&mut same).for_each(|(&code, table)| table[code as usize] += 1);
+                }
+            } else {
+                for (&reference, &test) in references.iter().zip(tests) {
+                    add_pairs(codes(reference), codes(test), 4);
+                }
             }
         }
+        let [reference, test] = [last_reference, last_test].map(|bytes| {
+            let mut group = [0; BYTES];
+            group.iter_mut().zip(bytes).for_each(|(byte, &last)| *byte = last);
+            codes(group)
+        });
+        add_pairs(reference, test, count as usize % 4);
     }
 
     /// Everything that follows.
     pub(super) fn partial(&self) -> Partial {
         let mut pairs = self.pairs.clone();
         for table in &self.same {
-            table.iter().enumerate().for_each(|(code, count)| pairs[code << 8 | code] += count);
+            table.iter().enumerate().for_each(|(code, count)| pairs[code << self.width | code] += count);
         }
         if self.dtype.bits() == 4 {
             // From pairs of bytes to pairs of their nibbles.
@@ -106,7 +133,8 @@ impl Histogram {
         }
         let mut total = Partial::default();
         for (pair, &count) in pairs.iter().enumerate().filter(|&(_, &count)| count > 0) {
-            total.join(&self.pair((pair >> 8) as u64, (pair & 255) as u64, count));
+            let (a, b) = (pair >> self.width, pair & ((1 << self.width) - 1));
+            total.join(&self.pair(a as u64, b as u64, count));
         }
         total
     }
