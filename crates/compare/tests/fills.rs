@@ -67,6 +67,50 @@ fn distributions_have_their_moments() {
     }
 }
 
+/// The fill of f64 has the numbers that all types are made of.
+fn elements(fill: &Fill, dtype: Dtype, count: u64) -> Vec<u64> {
+    let bytes = filled(fill, dtype, &[count], 3).expect("it fits");
+    (0..count).map(|index| dtype.get(&bytes, index).expect("inside")).collect()
+}
+
+#[test]
+fn random_bits_of_a_type_are_the_low_ones() {
+    let numbers = elements(&Fill::Bits, Dtype::F64, 70_003);
+    for dtype in TABLE.iter().map(|facts| facts.dtype) {
+        let low: Vec<u64> = numbers.iter().map(|number| number & (u64::MAX >> (64 - dtype.bits()))).collect();
+        assert!(elements(&Fill::Bits, dtype, 70_003) == low, "{dtype}");
+    }
+}
+
+#[test]
+fn wide_types_round_the_same_values() {
+    // Denormals, all of the range, and beyond it.
+    for scale in [1e-41, 1e-7, 1.0, 1e5, 1e39] {
+        for fill in [Fill::Uniform { low: -scale, high: 2.0 * scale }, Fill::Normal { mean: 0.0, deviation: scale }] {
+            let values = elements(&fill, Dtype::F64, 2_001);
+            for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::I16, Dtype::I32, Dtype::I64] {
+                let rounded: Vec<u64> =
+                    values.iter().map(|&bits| dtype.encode(f64::from_bits(bits)).expect("a number")).collect();
+                assert!(elements(&fill, dtype, 2_001) == rounded, "{dtype} {fill:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn narrow_types_take_16_bits_of_a_number_for_each_element() {
+    let numbers = elements(&Fill::Bits, Dtype::F64, 501);
+    for dtype in TABLE.iter().map(|facts| facts.dtype).filter(|dtype| dtype.bits() <= 8) {
+        let expected: Vec<u64> = (0..2_001)
+            .map(|index| {
+                let step = numbers[index / 4] >> (16 * (index % 4)) & 0xffff;
+                dtype.encode(-1.0 + 3.0 * (step as f64 + 0.5) / 65_536.0).expect("a number")
+            })
+            .collect();
+        assert!(elements(&Fill::Uniform { low: -1.0, high: 2.0 }, dtype, 2_001) == expected, "{dtype}");
+    }
+}
+
 #[test]
 fn plain_fills_are_what_they_say() {
     assert_eq!(values(&Fill::Range { start: -1.0, step: 0.5 }, Dtype::Fp4E2m1, 5, 0), [-1.0, -0.5, 0.0, 0.5, 1.0]);

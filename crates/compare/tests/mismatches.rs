@@ -1,6 +1,6 @@
 //! Where outputs differ, and whether that is allowed.
 
-use compare::dtype::Dtype;
+use compare::dtype::{Dtype, TABLE};
 use compare::mismatch::{Mismatches, Search};
 use compare::requirement::{Outcome, Requirement, SeedVerdict, seed_verdict};
 use compare::stats::Stats;
@@ -102,6 +102,39 @@ fn pieces_and_packed_types_change_nothing() {
         assert_eq!((pieces.first, pieces.total), (whole.first.clone(), 3));
         assert_eq!(whole.describe()[1..], ["rows 7–332 of 333", "all in column 500 of 501"]);
     }
+}
+
+#[test]
+fn each_element_that_differs_is_found_whatever_the_rows() {
+    for dtype in TABLE.iter().map(|facts| facts.dtype) {
+        for columns in [1, 3, 64, 501, 3_000] {
+            let shape = [7_001_u64.div_ceil(columns), columns];
+            let elements = shape[0] * columns;
+            let a = vec![0x11; dtype.bytes_for(elements).expect("small") as usize];
+            let mut b = a.clone();
+            let places: Vec<u64> = (0..elements).filter(|index| index * index % 1_009 < 40).collect();
+            for &index in &places {
+                let bits = dtype.get(&a, index).expect("inside");
+                dtype.set(&mut b, index, bits ^ 1);
+            }
+            let found = Mismatches::of(dtype, &shape, usize::MAX, &a, &b).expect("sizes fit");
+            let indices: Vec<u64> = found.first.iter().map(|found| found.at[0] * columns + found.at[1]).collect();
+            assert!(indices == places && found.total == places.len() as u64, "{dtype} {columns}");
+            assert!(found.first.iter().all(|found| found.reference_bits ^ 1 == found.test_bits));
+        }
+    }
+}
+
+#[test]
+fn long_rows_have_their_columns_and_cells() {
+    let (a, b) = outputs(&[2, 3_200], |at| at[1] % 64 == 9 && at[1] > 1_100 || *at == [1, 3_199]);
+    let found = Mismatches::of(Dtype::Bf16, &[2, 3_200], 0, &a, &b).expect("sizes fit");
+    assert_eq!(found.describe()[..2], ["65 of 6400 elements differ", "columns 1161–3199 of 3200"]);
+    // Cells of 50 columns: the last begins at 3150.
+    let cells: String = (0..64)
+        .map(|cell| if (cell * 50..cell * 50 + 50).any(|at| at % 64 == 9 && at > 1_100) { '-' } else { '.' })
+        .collect();
+    assert_eq!(found.map()[..2], [format!("0 |{}.|", &cells[..63]), format!("1 |{}-|", &cells[..63])]);
 }
 
 fn stats(a: &[f32], b: &[f32]) -> Stats {

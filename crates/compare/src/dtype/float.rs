@@ -176,3 +176,33 @@ pub(super) fn encode_scale(value: f64) -> u64 {
     let rounds_up = i32::from(bits >> 51 & 1 == 1);
     (((bits >> 52) as i32 - 1023 + rounds_up).clamp(-127, 127) + 127) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::dtype::{Dtype, Kind};
+
+    /// Neighbouring codes, and what lies between them: nearer to one, nearer to the other, halfway (to the even one).
+    #[test]
+    fn what_lies_between_two_numbers_becomes_the_nearer_one() {
+        for dtype in [Dtype::F16, Dtype::Bf16] {
+            let Kind::Float(format) = dtype.facts().kind else { continue };
+            let encode = |value: f64| format.encode_number(value);
+            for code in 0..=format.largest() {
+                let (low, next) = (format.decode(code), code + 1);
+                // Behind the largest number comes what would be the next one.
+                let high =
+                    if next > format.largest() { 2.0 * low - format.decode(code - 1) } else { format.decode(next) };
+                let (middle, even) = ((low + high) / 2.0, code + (code & 1));
+                let expected = [code, code, code, even, next, next];
+                let values = [low, low.next_up(), middle.next_down(), middle, middle.next_up(), high.next_down()];
+                assert_eq!(values.map(encode), expected, "{dtype} {code:#x}");
+                assert_eq!(values.map(|value| encode(-value)), expected.map(|bits| bits | format.sign_bit()));
+                assert_eq!(values.map(|value| format.encode(value, true)), expected.map(Some), "{dtype} {code:#x}");
+            }
+            for value in [f64::MIN_POSITIVE, 5e-324, f64::MAX, f64::INFINITY] {
+                let expected = if value < 1.0 { 0 } else { format.largest() + 1 };
+                assert_eq!(encode(value), expected, "{dtype} {value:e}");
+            }
+        }
+    }
+}

@@ -169,6 +169,23 @@ mod tests {
     }
 
     #[test]
+    fn many_quantiles_are_those_of_each() {
+        let stream = Stream::new(1, 1);
+        for outer in [0, 1, 17, 100] {
+            // Of the centre, but for so many of the whole, the tails and the borders.
+            let mut shares: [f64; 100] = std::array::from_fn(|index| 0.1 + 0.8 * share(stream.at(index as u64)));
+            let ends = [1e-300, 1e-12, 1.4e-11, 0.001, 0.075, 0.925, 0.999, 1.0 - 1e-12, share(0), share(u64::MAX)];
+            for index in 0..outer {
+                let at = (index * 7 + 3) % 100;
+                shares[at] = ends.get(index).copied().unwrap_or_else(|| share(stream.at(1_000 + index as u64)));
+            }
+            let expected = shares.map(|share| normal_quantile(share).to_bits());
+            normal_quantiles(&mut shares);
+            assert_eq!(shares.map(f64::to_bits), expected, "{outer}");
+        }
+    }
+
+    #[test]
     fn shares_are_inside_of_0_and_1() {
         assert!(share(0) > 0.0 && share(u64::MAX) < 1.0 && normal_quantile(share(u64::MAX)).is_finite());
     }

@@ -229,3 +229,38 @@ fn different<E: Element, S: Simd>(
         partial.max_rel = partial.max_rel.max(lanes::max_rel::<E>(&reference, &test));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fill::{Fill, Source};
+
+    fn check<E: Element>(dtype: Dtype) {
+        let elements = 5 * BLOCK + 77;
+        let tensor = |seed| {
+            let mut bytes = vec![0; elements * E::SIZE];
+            let fill = Fill::Special { fill: Box::new(Fill::Normal { mean: 1.0, deviation: 20.0 }), rate: 1e-3 };
+            Source::new(seed).fill(&fill, dtype, &[elements as u64], &mut bytes).expect("it fits");
+            bytes
+        };
+        let (reference, mut test) = (tensor(1), tensor(2));
+        test[..2 * BLOCK * E::SIZE].copy_from_slice(&reference[..2 * BLOCK * E::SIZE]);
+        let chunk = Chunk { first: 0, elements: elements as u64, reference: &reference, test: &test };
+        let op = || Blocks { chunk, element: PhantomData::<E> };
+        let mut found = vec![Blocks::<E>::compare(chunk), pulp::Scalar.vectorize(op())];
+        #[cfg(target_arch = "x86_64")]
+        found.extend(pulp::x86::V3::try_new().map(|simd| Simd::vectorize(simd, op())));
+        found.windows(2).for_each(|pair| assert_eq!(format!("{:?}", pair[0]), format!("{:?}", pair[1]), "{dtype}"));
+    }
+
+    #[test]
+    fn each_vector_width_finds_the_same_bits() {
+        check::<F64>(Dtype::F64);
+        check::<F32>(Dtype::F32);
+        check::<F16>(Dtype::F16);
+        check::<Bf16>(Dtype::Bf16);
+        check::<I16>(Dtype::I16);
+        check::<I32>(Dtype::I32);
+        check::<I64>(Dtype::I64);
+    }
+}
