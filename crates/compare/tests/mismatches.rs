@@ -127,12 +127,16 @@ fn each_element_that_differs_is_found_whatever_the_rows() {
 
 #[test]
 fn long_rows_have_their_columns_and_cells() {
-    let (a, b) = outputs(&[2, 3_200], |at| at[1] % 64 == 9 && at[1] > 1_100 || *at == [1, 3_199]);
+    assert_eq!(
+        described(&[2, 3_200], |at| at[1] % 64 == 10)[1..],
+        ["columns 10–3146 of 3200", "column 10 of every 64"]
+    );
+    let (a, b) = outputs(&[2, 3_200], |at| at[1] % 64 == 10 && at[1] > 1_100 || *at == [1, 3_199]);
     let found = Mismatches::of(Dtype::Bf16, &[2, 3_200], 0, &a, &b).expect("sizes fit");
-    assert_eq!(found.describe()[..2], ["65 of 6400 elements differ", "columns 1161–3199 of 3200"]);
-    // Cells of 50 columns: the last begins at 3150.
+    assert_eq!(found.describe()[..2], ["65 of 6400 elements differ", "columns 1162–3199 of 3200"]);
+    // Cells of 50 columns: one begins at 2250, the last at 3150.
     let cells: String = (0..64)
-        .map(|cell| if (cell * 50..cell * 50 + 50).any(|at| at % 64 == 9 && at > 1_100) { '-' } else { '.' })
+        .map(|cell| if (cell * 50..cell * 50 + 50).any(|at| at % 64 == 10 && at > 1_100) { '-' } else { '.' })
         .collect();
     assert_eq!(found.map()[..2], [format!("0 |{}.|", &cells[..63]), format!("1 |{}-|", &cells[..63])]);
 }
