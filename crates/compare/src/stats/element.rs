@@ -13,6 +13,7 @@ pub(super) trait Element {
     const INFINITY: Option<Self::Bits>;
 
     fn read(bytes: &[u8]) -> Self::Bits;
+    fn write(bits: Self::Bits, into: &mut [u8]);
     /// The bits without the sign: 0 is zero.
     fn magnitude(bits: Self::Bits) -> Self::Bits;
     /// A number whose unsigned difference to another's is their distance in ULP.
@@ -59,6 +60,11 @@ macro_rules! float {
             }
 
             #[inline(always)]
+            fn write(bits: $bits, into: &mut [u8]) {
+                into.copy_from_slice(&bits.to_le_bytes());
+            }
+
+            #[inline(always)]
             fn magnitude(bits: $bits) -> $bits {
                 bits & (<$bits>::MAX >> 1)
             }
@@ -102,6 +108,11 @@ macro_rules! integer {
             #[inline(always)]
             fn read(bytes: &[u8]) -> $bits {
                 bytes.first_chunk().map_or(0, |bytes| <$bits>::from_le_bytes(*bytes))
+            }
+
+            #[inline(always)]
+            fn write(bits: $bits, into: &mut [u8]) {
+                into.copy_from_slice(&bits.to_le_bytes());
             }
 
             #[inline(always)]

@@ -50,31 +50,37 @@ impl<E: Element> pulp::WithSimd for Blocks<'_, E> {
 fn blocks<E: Element, S: Simd>(simd: S, reference: &[u8], test: &[u8]) -> Partial {
     let mut partial = Partial { elements: (reference.len() / E::SIZE) as u64, ..Partial::default() };
     let firsts = [reference, test].map(|bytes| if bytes.is_empty() { E::Bits::default() } else { E::read(bytes) });
-    let (mut a, mut b) = ([E::Bits::default(); BLOCK], [E::Bits::default(); BLOCK]);
+    let mut room = Room::<E> { finite: [[0; BLOCK * LARGEST]; 2], values: [[E::value(E::Bits::default()); BLOCK]; 2] };
     let mut ahead = 0;
-    for (bytes_a, bytes_b) in reference.chunks(BLOCK * E::SIZE).zip(test.chunks(BLOCK * E::SIZE)) {
-        ahead += bytes_a.len();
+    for (a, b) in reference.chunks(BLOCK * E::SIZE).zip(test.chunks(BLOCK * E::SIZE)) {
+        ahead += a.len();
         for bytes in [reference, test] {
             prefetch(&bytes[ahead..bytes.len().min(ahead + BLOCK * E::SIZE)]);
         }
-        let length = bytes_a.len() / E::SIZE;
-        let (a, b) = (&mut a[..length], &mut b[..length]);
-        load::<E>(bytes_a, a);
         let counts_a = count::<E>(a);
         partial.add_side::<E>(0, counts_a, a, firsts[0]);
-        if bytes_a == bytes_b {
+        if a == b {
             partial.add_side::<E>(1, counts_a, a, firsts[1]);
-            equal::<E, S>(simd, a, counts_a, &mut partial);
+            equal::<E, S>(simd, a, counts_a, &mut room, &mut partial);
         } else {
-            load::<E>(bytes_b, b);
             let counts_b = count::<E>(b);
             partial.add_side::<E>(1, counts_b, b, firsts[1]);
-            different::<E, S>(simd, [a, b], [counts_a, counts_b], &mut partial);
+            different::<E, S>(simd, [a, b], [counts_a, counts_b], &mut room, &mut partial);
         }
     }
     partial.sides[0].first = firsts[0].into();
     partial.sides[1].first = firsts[1].into();
     partial
+}
+
+/// Bytes of the largest element.
+const LARGEST: usize = size_of::<u64>();
+
+/// What blocks are worked on in, made once for all of a chunk.
+struct Room<E: Element> {
+    /// Blocks in which what is not finite, or has a partner that is not, became zero.
+    finite: [[u8; BLOCK * LARGEST]; 2],
+    values: [Values<E>; 2],
 }
 
 /// Has the caches fetch what is compared next: by itself the processor fetches only behind what is being read, and while
@@ -83,18 +89,16 @@ fn blocks<E: Element, S: Simd>(simd: S, reference: &[u8], test: &[u8]) -> Partia
 fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     if let Some(sse) = pulp::core_arch::x86::Sse::try_new() {
-        let lines = bytes.chunks(64);
-        lines.for_each(|line| sse._mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast()));
+        let (lines, _) = bytes.as_chunks::<64>();
+        lines.iter().for_each(|line| sse._mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast()));
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = bytes;
 }
 
 #[inline(always)]
-fn load<E: Element>(bytes: &[u8], into: &mut [E::Bits]) {
-    for (bits, bytes) in into.iter_mut().zip(bytes.chunks_exact(E::SIZE)) {
-        *bits = E::read(bytes);
-    }
+fn elements<E: Element>(block: &[u8]) -> impl Iterator<Item = E::Bits> {
+    block.chunks_exact(E::SIZE).map(E::read)
 }
 
 /// What a block of one output has.
@@ -113,7 +117,7 @@ impl Counts {
 
 impl Partial {
     #[inline(always)]
-    fn add_side<E: Element>(&mut self, side: usize, counts: Counts, block: &[E::Bits], first: E::Bits) {
+    fn add_side<E: Element>(&mut self, side: usize, counts: Counts, block: &[u8], first: E::Bits) {
         let side = &mut self.sides[side];
         side.nonzero += counts.nonzero;
         side.nan += counts.nan;
@@ -124,22 +128,22 @@ impl Partial {
 }
 
 #[inline(always)]
-fn varies<E: Element>(block: &[E::Bits], first: E::Bits) -> bool {
-    block.iter().fold(E::Bits::default(), |varied, &bits| varied | (bits ^ first)) != E::Bits::default()
+fn varies<E: Element>(block: &[u8], first: E::Bits) -> bool {
+    elements::<E>(block).fold(E::Bits::default(), |varied, bits| varied | (bits ^ first)) != E::Bits::default()
 }
 
 #[inline(always)]
-fn count<E: Element>(block: &[E::Bits]) -> Counts {
+fn count<E: Element>(block: &[u8]) -> Counts {
     let none = E::Bits::default();
     let (mut nonzero, mut largest) = (none, none);
-    for &bits in block {
+    for bits in elements::<E>(block) {
         let magnitude = E::magnitude(bits);
         nonzero = nonzero + (magnitude != none).into();
         largest = largest.max(magnitude);
     }
     let (mut nan, mut infinite) = (none, none);
     if let Some(infinity) = E::INFINITY.filter(|&infinity| largest >= infinity) {
-        for &bits in block {
+        for bits in elements::<E>(block) {
             let magnitude = E::magnitude(bits);
             nan = nan + (magnitude > infinity).into();
             infinite = infinite + (magnitude == infinity).into();
@@ -150,69 +154,35 @@ fn count<E: Element>(block: &[E::Bits]) -> Counts {
 
 /// A block whose bits are the same in both outputs: only lengths are left to add.
 #[inline(always)]
-fn equal<E: Element, S: Simd>(simd: S, block: &mut [E::Bits], counts: Counts, partial: &mut Partial) {
-    let none = E::Bits::default();
-    if let (Some(infinity), 1..) = (E::INFINITY, counts.specials()) {
-        for bits in block.iter_mut() {
-            *bits = if E::magnitude(*bits) >= infinity { none } else { *bits };
-        }
-    }
-    partial.finite += block.len() as u64 - counts.specials();
+fn equal<E: Element, S: Simd>(simd: S, block: &[u8], counts: Counts, room: &mut Room<E>, partial: &mut Partial) {
+    let [block, _] = finite::<E>([block; 2], [counts; 2], &mut room.finite, partial);
     let is_nonzero = counts.nonzero > counts.specials();
     partial.sides.iter_mut().for_each(|side| side.finite_nonzero |= is_nonzero);
-    let square = lanes::square::<E, S>(simd, &values::<E>(block));
+    decode::<E>(block, &mut room.values[0]);
+    let square = lanes::square::<E, S>(simd, &room.values[0]);
     partial.squares[..3].iter_mut().for_each(|sum| sum.add(square));
-}
-
-/// The values of a block; zeros where it is short.
-#[inline(always)]
-fn values<E: Element>(block: &[E::Bits]) -> Values<E> {
-    let mut values = [E::value(E::Bits::default()); BLOCK];
-    for (value, &bits) in values.iter_mut().zip(block) {
-        *value = E::value(bits);
-    }
-    values
-}
-
-/// Counts the pairs with NaN or infinity, and makes them pairs of zeros.
-#[inline(always)]
-fn set_specials_aside<E: Element>(a: &mut [E::Bits], b: &mut [E::Bits], partial: &mut Partial) {
-    let (Some(infinity), none) = (E::INFINITY, E::Bits::default()) else { return };
-    let (mut apart, mut finite, mut mismatches) = (none, none, none);
-    for (x, y) in a.iter_mut().zip(b) {
-        let (m, n) = (E::magnitude(*x), E::magnitude(*y));
-        let special = (m >= infinity) | (n >= infinity);
-        let same = (*x == *y) | ((m > infinity) & (n > infinity));
-        apart = apart + (special & !same).into();
-        finite = finite + (!special).into();
-        mismatches = mismatches + (special & (*x != *y)).into();
-        *x = if special { none } else { *x };
-        *y = if special { none } else { *y };
-    }
-    partial.special_mismatches += apart.into();
-    partial.finite += finite.into();
-    partial.mismatches += mismatches.into();
 }
 
 /// A block in which something differs.
 #[inline(always)]
 fn different<E: Element, S: Simd>(
     simd: S,
-    [a, b]: [&mut [E::Bits]; 2],
-    mut counts: [Counts; 2],
+    blocks: [&[u8]; 2],
+    counts: [Counts; 2],
+    room: &mut Room<E>,
     partial: &mut Partial,
 ) {
-    if counts[0].specials() + counts[1].specials() > 0 {
-        set_specials_aside::<E>(a, b, partial);
-        counts = [count::<E>(a), count::<E>(b)];
-    } else {
-        partial.finite += a.len() as u64;
+    let blocks = finite::<E>(blocks, counts, &mut room.finite, partial);
+    for ((side, counts), block) in partial.sides.iter_mut().zip(counts).zip(blocks) {
+        let is_nonzero = match counts.specials() {
+            0 => counts.nonzero > 0,
+            _ => count::<E>(block).nonzero > 0,
+        };
+        side.finite_nonzero |= is_nonzero;
     }
-    partial.sides.iter_mut().zip(counts).for_each(|(side, counts)| side.finite_nonzero |= counts.nonzero > 0);
 
-    let none = E::Bits::default();
-    let (mut mismatches, mut ulp) = (none, none);
-    for (&x, &y) in a.iter().zip(&*b) {
+    let (mut mismatches, mut ulp) = (E::Bits::default(), E::Bits::default());
+    for (x, y) in elements::<E>(blocks[0]).zip(elements::<E>(blocks[1])) {
         mismatches = mismatches + (x != y).into();
         let (key_x, key_y) = (E::key(x), E::key(y));
         ulp = ulp.max(key_x.max(key_y) - key_x.min(key_y));
@@ -220,14 +190,57 @@ fn different<E: Element, S: Simd>(
     partial.mismatches += mismatches.into();
     partial.max_ulp = partial.max_ulp.max(ulp.into());
 
-    let (reference, test) = (values::<E>(a), values::<E>(b));
+    let [reference, test] = &mut room.values;
+    decode::<E>(blocks[0], reference);
+    decode::<E>(blocks[1], test);
     // A quotient for each element is slow; a product tells whether one of the block is larger than all before.
-    let sums = lanes::sums::<E, S>(simd, &reference, &test, partial.max_rel * (1.0 + 4.0 * f64::EPSILON));
+    let sums = lanes::sums::<E, S>(simd, reference, test, partial.max_rel * (1.0 + 4.0 * f64::EPSILON));
     partial.squares.iter_mut().zip(sums.squares).for_each(|(sum, square)| sum.add(square));
     partial.max_abs = partial.max_abs.max(sums.largest);
     if sums.exceeds {
-        partial.max_rel = partial.max_rel.max(lanes::max_rel::<E>(&reference, &test));
+        partial.max_rel = partial.max_rel.max(lanes::max_rel::<E>(reference, test));
     }
+}
+
+/// Blocks of finite elements: pairs with NaN or infinity are counted and become pairs of zeros.
+#[inline(always)]
+fn finite<'a, E: Element>(
+    blocks: [&'a [u8]; 2],
+    counts: [Counts; 2],
+    room: &'a mut [[u8; BLOCK * LARGEST]; 2],
+    partial: &mut Partial,
+) -> [&'a [u8]; 2] {
+    let bytes = blocks[0].len();
+    let Some(infinity) = E::INFINITY.filter(|_| counts[0].specials() + counts[1].specials() > 0) else {
+        partial.finite += (bytes / E::SIZE) as u64;
+        return blocks;
+    };
+    let none = E::Bits::default();
+    let (mut apart, mut finite, mut mismatches) = (none, none, none);
+    let [a, b] = room;
+    let pairs = elements::<E>(blocks[0]).zip(elements::<E>(blocks[1]));
+    for ((x, y), (a, b)) in pairs.zip(a.chunks_exact_mut(E::SIZE).zip(b.chunks_exact_mut(E::SIZE))) {
+        let (m, n) = (E::magnitude(x), E::magnitude(y));
+        let special = (m >= infinity) | (n >= infinity);
+        let same = (x == y) | ((m > infinity) & (n > infinity));
+        apart = apart + (special & !same).into();
+        finite = finite + (!special).into();
+        mismatches = mismatches + (special & (x != y)).into();
+        E::write(if special { none } else { x }, a);
+        E::write(if special { none } else { y }, b);
+    }
+    partial.special_mismatches += apart.into();
+    partial.finite += finite.into();
+    partial.mismatches += mismatches.into();
+    [&a[..bytes], &b[..bytes]]
+}
+
+/// The values of a block; zeros where it is short.
+#[inline(always)]
+fn decode<E: Element>(block: &[u8], values: &mut Values<E>) {
+    let (there, rest) = values.split_at_mut(block.len() / E::SIZE);
+    there.iter_mut().zip(elements::<E>(block)).for_each(|(value, bits)| *value = E::value(bits));
+    rest.fill(E::value(E::Bits::default()));
 }
 
 #[cfg(test)]
