@@ -33,8 +33,7 @@ pub(super) fn sums<E: Element, S: Simd>(simd: S, reference: &Values<E>, test: &V
     let (mut largest, mut exceeds) = (Lanes::<S>::new(simd), simd.greater_than_f64s(bound, bound));
     for (x, y) in groups::<E>(reference).zip(groups::<E>(test)) {
         let distances = std::array::from_fn(|lane| E::distance(x[lane], y[lane]));
-        let (x, y, d) =
-            (Lanes::<S>::of(simd, wide::<E>(x)), Lanes::<S>::of(simd, wide::<E>(y)), Lanes::<S>::of(simd, distances));
+        let [x, y, d] = [wide::<E>(x), wide::<E>(y), distances].map(|lanes| Lanes::<S>::of(simd, lanes));
         for at in 0..Lanes::<S>::VECTORS {
             let (x, y, d) = (x.0[at], y.0[at], d.0[at]);
             squares[0].add_product::<E>(simd, at, x, x);
@@ -91,7 +90,7 @@ fn wide<E: Element>(values: &[E::Value; LANES]) -> [f64; LANES] {
     values.map(E::wide)
 }
 
-/// A running sum in each lane; of the vectors the first [`Lanes::VECTORS`] are used.
+/// A number for each lane, in the first [`Lanes::VECTORS`] of the vectors.
 #[derive(Clone, Copy)]
 struct Lanes<S: Simd>([S::f64s; LANES]);
 

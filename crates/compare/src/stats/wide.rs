@@ -1,5 +1,6 @@
 //! Types of 16 bits and more: loops over blocks that the compiler vectorises, for the vector width of this machine
-//! (`pulp` chooses at run time; order and rounding of all operations are the same for each width).
+//! (`pulp` chooses at run time; order and rounding of all operations are the same for each width). Bits are worked on
+//! here, values by `lanes`.
 
 use super::element::{Bf16, Element, F16, F32, F64, I16, I32, I64};
 use super::lanes::{self, BLOCK, Values};
@@ -155,7 +156,7 @@ fn count<E: Element>(block: &[u8]) -> Counts {
 /// A block whose bits are the same in both outputs: only lengths are left to add.
 #[inline(always)]
 fn equal<E: Element, S: Simd>(simd: S, block: &[u8], counts: Counts, room: &mut Room<E>, partial: &mut Partial) {
-    let [block, _] = finite::<E>([block; 2], [counts; 2], &mut room.finite, partial);
+    let [block, _] = only_finite::<E>([block; 2], [counts; 2], &mut room.finite, partial);
     let is_nonzero = counts.nonzero > counts.specials();
     partial.sides.iter_mut().for_each(|side| side.finite_nonzero |= is_nonzero);
     decode::<E>(block, &mut room.values[0]);
@@ -172,7 +173,7 @@ fn different<E: Element, S: Simd>(
     room: &mut Room<E>,
     partial: &mut Partial,
 ) {
-    let blocks = finite::<E>(blocks, counts, &mut room.finite, partial);
+    let blocks = only_finite::<E>(blocks, counts, &mut room.finite, partial);
     for ((side, counts), block) in partial.sides.iter_mut().zip(counts).zip(blocks) {
         let is_nonzero = match counts.specials() {
             0 => counts.nonzero > 0,
@@ -204,7 +205,7 @@ fn different<E: Element, S: Simd>(
 
 /// Blocks of finite elements: pairs with NaN or infinity are counted and become pairs of zeros.
 #[inline(always)]
-fn finite<'a, E: Element>(
+fn only_finite<'a, E: Element>(
     blocks: [&'a [u8]; 2],
     counts: [Counts; 2],
     room: &'a mut [[u8; BLOCK * LARGEST]; 2],
