@@ -261,7 +261,7 @@ impl Rig {
         let Subject { device, site, layout, kernel, .. } = *subject;
         let reference = Loaded::load(device, subject.reference, kernel)?;
         let test = Loaded::load(device, subject.test, kernel)?;
-        Ok(Rig { kernels: [reference, test], set: BufferSet::allocate(device, site, layout, random)? })
+        Ok(Rig { kernels: [reference, test], set: BufferSet::allocate(device, site, layout, random, None)? })
     }
 
     fn tear_down(self, device: &dyn Device) -> gpu::Result<()> {

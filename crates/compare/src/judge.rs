@@ -4,7 +4,10 @@
 use crate::correctness::{Conduct, Observed};
 use crate::report::{Report, Timing, Verdict};
 use crate::requirement::{Outcome, Requirement};
-use crate::site::Site;
+use crate::site::{Buffer, Site};
+use crate::timing::estimate::MIN_BLOCKS;
+use crate::timing::verdict::odd_blocks;
+use crate::timing::{CacheMode, SpeedVerdict};
 
 /// Judges correctness. `differences` are those of the metadata that nobody accepted.
 pub fn judge(
@@ -42,43 +45,77 @@ pub fn judge(
 }
 
 /// Judges the launches that were timed, and says what the times cannot be.
-pub fn judge_timing(report: &mut Report, timing: Timing) {
+pub fn judge_timing(report: &mut Report, mut timing: Timing) {
     let measured = &timing.measured;
     let of_reference = |wrong: &String| wrong.starts_with("reference");
-    if !measured.wrong_outputs.is_empty() {
-        report.verdict = match measured.wrong_outputs.iter().any(of_reference) {
-            true => Verdict::NotEstablished,
-            false if report.verdict == Verdict::NotEstablished => Verdict::NotEstablished,
-            false => Verdict::Fail,
+    let mut unknown: Vec<String> =
+        measured.unattributed.iter().map(|what| format!("a timed launch {what}: it is not known whose")).collect();
+    if !measured.wrong.is_empty() {
+        report.verdict = match measured.wrong.iter().any(of_reference) {
+            false if report.verdict != Verdict::NotEstablished => Verdict::Fail,
+            _ => Verdict::NotEstablished,
         };
-        let reasons = measured.wrong_outputs.iter().map(|wrong| format!("{wrong}: it was right before"));
-        report.reasons.splice(0..0, reasons);
+        report.reasons.splice(0..0, measured.wrong.iter().cloned());
+    } else if measured.other_bits > 0 && report.verdict == Verdict::BitIdentical {
+        report.verdict = Verdict::Met;
+        report.notes.push(format!("{} timed launches gave other bits, within what is required", measured.other_bits));
     }
-    let impossible = [("reference", timing.reference_rates), ("test", timing.test_rates)];
-    let impossible: Vec<String> = impossible.into_iter().filter_map(|(whose, rates)| rates.impossible(whose)).collect();
-    if !impossible.is_empty() && report.verdict.exit_code() == 0 {
+    if let Some(speed) = &mut timing.speed
+        && let Some(why) = speed.disturbed(&measured.alone)
+    {
+        speed.verdict = SpeedVerdict::NotEstablished;
+        unknown.push(why);
+    }
+    for (whose, rates) in [("reference", timing.reference_rates), ("test", timing.test_rates)] {
+        let Some((why, is_impossible)) = rates.beyond(whose, timing.cache) else { continue };
+        if is_impossible { unknown.push(why) } else { report.notes.push(why) }
+    }
+    if !unknown.is_empty() && report.verdict.exit_code() == 0 {
         report.verdict = Verdict::NotEstablished;
     }
-    report.reasons.extend(impossible);
-    if timing.speed.is_none() {
-        report.notes.push("too few blocks for a statement about speed".into());
+    report.reasons.extend(unknown);
+    report.notes.extend(timing_notes(&timing));
+    report.notes.dedup();
+    report.timing = Some(timing);
+}
+
+/// The device failed while it timed. What was found wrong before stays found.
+pub fn judge_untimed(report: &mut Report, error: &gpu::Error) {
+    if report.verdict.exit_code() == 0 {
+        report.verdict = Verdict::NotEstablished;
     }
-    report.notes.extend(measured.shortened.clone());
+    report.reasons.push(format!("timing failed: {error}"));
+}
+
+/// What a reader of the times should know.
+fn timing_notes(timing: &Timing) -> Vec<String> {
+    let measured = &timing.measured;
+    let mut notes = Vec::new();
+    if timing.speed.is_none() {
+        notes.push(format!("too few blocks for a statement about speed: {MIN_BLOCKS} at least"));
+    }
+    notes.extend(measured.shortened.clone());
     if !measured.warmup_is_steady {
-        report.notes.push(
+        notes.push(
             "times were not steady at the end of the warm-up: the clocks may not be up yet; try more --warmup".into(),
         );
     }
+    if timing.cache == CacheMode::Cold && timing.cache_bytes == 0 {
+        notes.push("the driver does not tell how large the last cache is: it may not have been cold".into());
+    } else if timing.cache == CacheMode::Cold && measured.rotated_bytes < 2 * timing.cache_bytes {
+        let (rotated, cache) = (measured.rotated_bytes, timing.cache_bytes);
+        notes.push(format!("the cache was not cold: {rotated} bytes were rotated, it holds {cache}"));
+    }
+    notes.extend(odd_blocks(&measured.samples));
     for (when, state) in ["before", "after"].iter().zip(&timing.telemetry) {
         if !state.throttling.is_empty() {
-            report.notes.push(format!("the clock was held down {when} the timing: {}", state.throttling.join(", ")));
+            notes.push(format!("the clock was held down {when} the timing: {}", state.throttling.join(", ")));
         }
         if !state.other_processes.is_empty() {
-            report.notes.push(format!("others are on the device: {}", state.other_processes.join(", ")));
+            notes.push(format!("others are on the device: {}", state.other_processes.join(", ")));
         }
     }
-    report.notes.dedup();
-    report.timing = Some(timing);
+    notes
 }
 
 /// Why the reference cannot be held against anything.
@@ -103,13 +140,14 @@ fn unanswerable(observed: &Observed) -> Vec<String> {
 }
 
 fn wrong_conduct(whose: &str, conduct: &Conduct) -> Vec<String> {
-    let trespasses = conduct.trespasses.iter().map(|trespass| {
-        let value: String = trespass.value.iter().map(|byte| format!("{byte:02x}")).collect();
-        let (bytes, buffer, offset) = (trespass.bytes, &trespass.buffer, trespass.offset);
-        format!("{whose}: wrote outside `{buffer}`: {bytes} bytes from byte {offset}, beginning with {value}")
-    });
+    let trespasses = conduct.trespasses.iter().map(|trespass| format!("{whose}: {trespass}"));
     let changed = conduct.changed_inputs.iter().map(|name| format!("{whose}: changed its input `{name}`"));
     trespasses.chain(changed).collect()
+}
+
+/// What an output has to fulfil: what the site says of it, else what is required of all.
+pub fn requirement_of<'r>(buffer: &'r Buffer, requirement: &'r Requirement) -> &'r Requirement {
+    buffer.requirement.as_ref().unwrap_or(requirement)
 }
 
 struct Outputs {
@@ -129,7 +167,7 @@ fn judge_outputs(site: &Site, observed: &Observed, requirement: &Requirement) ->
         notes: Vec::new(),
     };
     for (name, buffer) in site.buffers().filter(|(_, buffer)| buffer.is_compared()) {
-        let own = buffer.requirement.as_ref().unwrap_or(requirement);
+        let own = requirement_of(buffer, requirement);
         if own != requirement {
             judged.requirement.push_str(&format!("; `{name}`: {own}"));
         }

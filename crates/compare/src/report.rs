@@ -249,6 +249,8 @@ pub struct Timing {
     pub speed: Option<Speed>,
     /// Whether caches were cold.
     pub cache: CacheMode,
+    /// Bytes of the last cache; 0 when the driver does not tell.
+    pub cache_bytes: u64,
     /// Rates of the reference.
     pub reference_rates: Rates,
     /// Rates of the test.
@@ -265,12 +267,13 @@ impl Timing {
     /// Puts together what was measured.
     pub fn new(
         site: &Site,
-        settings: Settings,
+        settings: &Settings,
         measured: Measured,
-        speed: Option<Speed>,
         peaks: Peaks,
+        cache_bytes: u64,
         telemetry: [Telemetry; 2],
     ) -> Timing {
+        let speed = Speed::of(&measured.samples, settings.confidence);
         let rates = |time_ns: Option<f64>| {
             time_ns.map(|time_ns| Rates::of(time_ns, site.flop, site.bytes, peaks)).unwrap_or_default()
         };
@@ -279,6 +282,7 @@ impl Timing {
             test_rates: rates(speed.map(|speed| speed.test_ns)),
             speed,
             cache: settings.cache,
+            cache_bytes,
             peaks,
             telemetry,
             measured,

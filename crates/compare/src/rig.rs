@@ -68,12 +68,24 @@ pub struct BufferSet {
 }
 
 impl BufferSet {
-    /// Allocates; a spacer of random size comes first, so that fresh buffers have fresh addresses.
-    pub fn allocate(device: &dyn Device, site: &Site, layout: &Layout, random: &mut Random) -> gpu::Result<BufferSet> {
+    /// Allocates; a spacer of random size comes first, so that fresh buffers have fresh addresses. Inputs are `shared`'s, if
+    /// there is one, who has to outlive this set.
+    pub fn allocate(
+        device: &dyn Device,
+        site: &Site,
+        layout: &Layout,
+        random: &mut Random,
+        shared: Option<&BufferSet>,
+    ) -> gpu::Result<BufferSet> {
         let spacer = device.allocate(4096 * (1 + random.below(1024)))?;
         let mut set = BufferSet { buffers: Vec::new(), arguments: Vec::new(), spacer: Some(spacer) };
-        for (_, buffer) in site.buffers() {
-            match Guarded::allocate(device, buffer.bytes) {
+        for (number, (_, buffer)) in site.buffers().enumerate() {
+            let shared = shared.and_then(|shared| shared.buffers.get(number)).filter(|_| buffer.role == Role::In);
+            let guarded = match shared {
+                Some(shared) => Ok(shared.borrowed()),
+                None => Guarded::allocate(device, buffer.bytes),
+            };
+            match guarded {
                 Ok(guarded) => set.buffers.push(guarded),
                 Err(error) => {
                     let _ = set.free(device); // the first error says more
@@ -121,27 +133,54 @@ impl BufferSet {
         poison: u32,
         random: &mut Random,
     ) -> gpu::Result<()> {
-        for guarded in &mut self.buffers {
-            guarded.arm(device, random)?;
-        }
+        self.arm(device, random)?;
+        self.write_inputs(device, site, inputs, |_| true)?;
+        self.poison_outputs(device, site, poison)
+    }
+
+    /// What has a fill and a role that `wanted` names, as given.
+    pub fn write_inputs(
+        &self,
+        device: &dyn Device,
+        site: &Site,
+        inputs: &[Vec<u8>],
+        wanted: impl Fn(Role) -> bool,
+    ) -> gpu::Result<()> {
         for (number, _, buffer, guarded) in self.each(site) {
-            match inputs.get(number).filter(|input| !input.is_empty()) {
-                Some(input) => device.write(guarded.data(), input)?,
-                None if matches!(buffer.role, Role::Out | Role::Scratch) => guarded.poison(device, poison)?,
-                None => {}
+            let input = inputs.get(number).filter(|input| !input.is_empty() && wanted(buffer.role));
+            if let Some(input) = input.filter(|_| !guarded.is_borrowed()) {
+                device.write(guarded.data(), input)?;
             }
         }
         Ok(())
     }
 
-    /// Copies the inputs of another set.
-    pub fn copy_inputs(&self, device: &dyn Device, site: &Site, from: &BufferSet) -> gpu::Result<()> {
+    /// New patterns in the guard zones.
+    pub fn arm(&mut self, device: &dyn Device, random: &mut Random) -> gpu::Result<()> {
+        let mut own = self.buffers.iter_mut().filter(|guarded| !guarded.is_borrowed());
+        own.try_for_each(|guarded| guarded.arm(device, random))
+    }
+
+    /// Copies what has a fill and a role that `wanted` names from another set.
+    pub fn copy_filled(
+        &self,
+        device: &dyn Device,
+        site: &Site,
+        from: &BufferSet,
+        wanted: impl Fn(Role) -> bool,
+    ) -> gpu::Result<()> {
         for ((_, _, buffer, to), from) in self.each(site).zip(&from.buffers) {
-            if buffer.fill.is_some() {
+            if buffer.fill.is_some() && wanted(buffer.role) && !to.is_borrowed() {
                 device.copy(to.data(), from.data(), buffer.bytes)?;
             }
         }
         Ok(())
+    }
+
+    /// Writes into one buffer.
+    pub fn write_at(&self, device: &dyn Device, number: usize, offset: usize, bytes: &[u8]) -> gpu::Result<()> {
+        let Some(guarded) = self.buffers.get(number) else { return Ok(()) };
+        device.write(Address(guarded.data().0 + offset as u64), bytes)
     }
 
     /// Poison in the outputs; inputs and guards stay.
@@ -153,7 +192,7 @@ impl BufferSet {
     /// Writes outside all buffers.
     pub fn trespasses(&self, device: &dyn Device, site: &Site) -> gpu::Result<Vec<Trespass>> {
         let mut found = Vec::new();
-        for (_, name, _, guarded) in self.each(site) {
+        for (_, name, _, guarded) in self.each(site).filter(|(.., guarded)| !guarded.is_borrowed()) {
             found.extend(guarded.trespasses(device, name)?);
         }
         Ok(found)

@@ -6,7 +6,7 @@ use codeobj::metadata::KernelMetadata;
 use codeobj::{CodeObject, Detail};
 use gpu::{Device, ErrorKind, KernelLimits};
 
-use crate::correctness::{self, Observed};
+use crate::correctness;
 use crate::judge;
 use crate::lds::Filler;
 use crate::pack::{self, Layout};
@@ -14,9 +14,9 @@ use crate::report::{ImageSummary, Report, Timing};
 use crate::requirement::Requirement;
 use crate::rig::Subject;
 use crate::site::{DeviceFacts, Site};
+use crate::timing::Settings;
 use crate::timing::measure::{Timed, measure};
 use crate::timing::roofline::Peaks;
-use crate::timing::{Settings, Speed};
 use crate::watch::Watch;
 
 /// One of the two.
@@ -128,15 +128,20 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
     }
     let filler = filler.ok();
     let subject = Subject { device, site, layout: &layout, reference, test, kernel: &kernel, filler };
-    let observed = correctness::observe(&subject, request.seed, watch)?;
+    let mut observed = correctness::observe(&subject, request.seed, watch)?;
     if let Some(filler) = filler {
         filler.unload(device)?;
     }
     report.fill_in(&observed);
     judge::judge(&mut report, site, &observed, &request.requirement, differs);
     if let Some(settings) = &request.timing {
-        let timing = time(subject, &observed, settings, request, watch)?;
-        judge::judge_timing(&mut report, timing);
+        // Timing asks the reference again; what the rounds kept would only take memory.
+        let inputs = std::mem::take(&mut observed.inputs);
+        drop(observed);
+        match time(subject, &inputs, settings, request, watch) {
+            Ok(timing) => judge::judge_timing(&mut report, timing),
+            Err(error) => judge::judge_untimed(&mut report, &error),
+        }
     }
     Ok(report)
 }
@@ -159,23 +164,18 @@ fn refuse_too_large(device: &dyn Device, site: &Site) -> Result<(), Failure> {
 
 fn time(
     subject: Subject<'_>,
-    observed: &Observed,
+    inputs: &[Vec<u8>],
     settings: &Settings,
     request: &Request,
     watch: &mut dyn Watch,
-) -> Result<Timing, Failure> {
-    let timed = Timed {
-        subject,
-        inputs: &observed.inputs,
-        expected_reference: &observed.expected_reference,
-        expected_test: &observed.expected_test,
-    };
+) -> gpu::Result<Timing> {
+    let timed = Timed { subject, inputs, requirement: &request.requirement };
+    let info = subject.device.info();
     let before = subject.device.telemetry();
     let measured = measure(&timed, settings, watch)?;
     let after = subject.device.telemetry();
-    let peaks = Peaks { flops: request.peak_flops, bytes_per_second: subject.device.info().peak_bytes_per_second };
-    let speed = Speed::of(&measured.samples, settings.confidence);
-    Ok(Timing::new(subject.site, *settings, measured, speed, peaks, [before, after]))
+    let peaks = Peaks { flops: request.peak_flops, bytes_per_second: info.peak_bytes_per_second };
+    Ok(Timing::new(subject.site, settings, measured, peaks, info.last_level_cache_bytes, [before, after]))
 }
 
 fn summary(image: &Image) -> ImageSummary {

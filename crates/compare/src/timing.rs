@@ -5,7 +5,10 @@
 //! since addresses and load order shift times by themselves, and neighbours in time are alike. [`measure`] drives the
 //! device, [`samples`] holds what it saw, [`estimate`] makes an interval of blocks, [`verdict`] the statement.
 
+mod block;
+mod check;
 pub mod estimate;
+mod fresh;
 pub mod measure;
 pub mod roofline;
 pub mod samples;

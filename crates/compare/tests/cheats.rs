@@ -107,12 +107,60 @@ fn every_cheat_is_caught_before_timing() {
 
 #[test]
 fn a_cheat_that_begins_later_is_caught_while_it_is_timed() {
-    for cheat in ["early-exit", "no-write", "wrong-element", "constant"] {
-        // Eight launches for correctness, then warm-up; it begins in the middle of the timing.
+    for (cheat, reason) in [
+        ("early-exit", "of a timed launch is wrong"),
+        ("no-write", "of a timed launch is wrong"),
+        ("wrong-element", "of a timed launch is wrong: 1 of 1021"),
+        ("constant", "of a timed launch is wrong"),
+        ("cache-by-pointer", "of a timed launch is wrong"),
+        ("cache-by-fingerprint", "of a timed launch is wrong"),
+        ("half", "of a timed launch is wrong"),
+        ("write-outside", "wrote outside `out`: 4 bytes from byte 4084"),
+        ("write-before", "wrote outside `out`: 4 bytes from byte -4"),
+        ("zero-inputs", "changed its input `in`"),
+    ] {
+        // Four launches of a module at most are those of the rounds; it begins in the middle of the timing.
         let (verdict, reasons) = verdict("", &format!("cheat = \"{cheat}\"\nafter = 12"), true);
         assert_eq!(verdict, Verdict::Fail, "{cheat}: {reasons:?}");
-        assert!(reasons.iter().any(|found| found.contains("of a timed launch")), "{cheat}: {reasons:?}");
+        assert!(
+            reasons.iter().any(|found| found.starts_with("test: ") && found.contains(reason)),
+            "{cheat}: {reasons:?}"
+        );
     }
+}
+
+#[test]
+fn a_reference_that_misbehaves_later_establishes_nothing() {
+    for cheat in ["write-outside", "zero-inputs"] {
+        let (verdict, reasons) = verdict(&format!("cheat = \"{cheat}\"\nafter = 12"), "", true);
+        assert_eq!(verdict, Verdict::NotEstablished, "{cheat}: {reasons:?}");
+        assert!(reasons.iter().any(|found| found.starts_with("reference: ")), "{cheat}: {reasons:?}");
+    }
+}
+
+#[test]
+fn there_is_poison_in_every_launch_that_is_timed() {
+    let report = compare("", "cheat = \"look-for-poison\"", true).expect("a report");
+    let speed = report.timing.expect("timed").speed.expect("enough blocks");
+    // It always has to do its work, and then takes its time.
+    assert_eq!((report.verdict, speed.verdict), (Verdict::BitIdentical, SpeedVerdict::NoDifference), "{speed:?}");
+}
+
+#[test]
+fn a_test_that_slows_the_reference_down_is_not_faster() {
+    let report = compare("", "cheat = \"slow-others\"", true).expect("a report");
+    let speed = report.timing.expect("timed").speed.expect("enough blocks");
+    assert_eq!((report.verdict, speed.verdict), (Verdict::NotEstablished, SpeedVerdict::NotEstablished), "{speed:?}");
+    assert!(report.reasons[0].contains("they disturb each other"), "{:?}", report.reasons);
+}
+
+#[test]
+fn a_fault_while_timing_says_whose_it_is_and_keeps_what_was_found() {
+    let report = compare("", "cheat = \"fault\"\nafter = 12", true).expect("a report");
+    assert_eq!(report.verdict, Verdict::NotEstablished);
+    assert_eq!(report.reasons, ["timing failed: timing of the test: memory access fault at 0x0"]);
+    let (verdict, reasons) = verdict("cheat = \"wrong-element\"", "cheat = \"fault\"\nafter = 12", true);
+    assert_eq!(verdict, Verdict::Fail, "{reasons:?}");
 }
 
 #[test]

@@ -7,8 +7,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use compare::expected::Expected;
 use compare::pack::Layout;
+use compare::requirement::Requirement;
 use compare::rig::Subject;
 use compare::run;
 use compare::site::Site;
@@ -31,7 +31,6 @@ fn verdict(reference_ns: f64, test_ns: f64, iterations: u32, seed: u64) -> Speed
     let site = Site::parse(SITE, "scale", Path::new(""), run::facts(&device)).expect("a valid site");
     let layout = Layout::from_site(&site).expect("a layout");
     let inputs = [1.0f32.to_le_bytes().repeat(4), Vec::new()];
-    let nothing = Expected::default();
     let timed = Timed {
         subject: Subject {
             filler: None,
@@ -43,8 +42,7 @@ fn verdict(reference_ns: f64, test_ns: f64, iterations: u32, seed: u64) -> Speed
             kernel: "scale",
         },
         inputs: &inputs,
-        expected_reference: &nothing,
-        expected_test: &nothing,
+        requirement: &Requirement::Bits,
     };
     let settings = Settings {
         warmup: 2,

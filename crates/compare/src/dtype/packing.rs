@@ -25,6 +25,14 @@ impl Dtype {
         }
     }
 
+    /// Bytes in which writing is told from not writing: an element, or a byte where elements share bytes.
+    pub const fn unit_bytes(self) -> usize {
+        match self.bits() {
+            bits if bits % 8 == 0 => bits as usize / 8,
+            _ => 1,
+        }
+    }
+
     /// The bits of an element; none behind the end of the buffer.
     pub fn get(self, bytes: &[u8], index: u64) -> Option<u64> {
         let (first, shift, width) = self.span(index)?;

@@ -52,7 +52,7 @@ impl Word {
         let conduct = &report.test_conduct;
         let conducts_itself =
             conduct.unrepeatable == 0 && conduct.trespasses.is_empty() && conduct.changed_inputs.is_empty();
-        let timed_alike = report.timing.as_ref().is_none_or(|timing| timing.measured.wrong_outputs.is_empty());
+        let timed_alike = report.timing.as_ref().is_none_or(|timing| timing.measured.wrong.is_empty());
         match report.verdict {
             Verdict::BitIdentical => Word::Pass,
             Verdict::NotEstablished => Word::NotEstablished,

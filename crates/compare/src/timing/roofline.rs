@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::measure::CacheMode;
+
 /// Rates of one kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
@@ -39,16 +41,16 @@ impl Rates {
         }
     }
 
-    /// What is too good to be true.
-    pub fn impossible(&self, whose: &str) -> Option<String> {
+    /// What is above the peak, and whether that cannot be: a cache that is hot moves more bytes than memory does.
+    pub fn beyond(&self, whose: &str, cache: CacheMode) -> Option<(String, bool)> {
         let shares = [("floating-point operations", self.flops_share), ("bytes", self.bytes_share)];
-        shares.into_iter().find_map(|(what, share)| {
-            let share = share.filter(|share| *share > 1.0)?;
-            Some(format!(
-                "{whose} moves {:.0} % of the {what} per second that the device can: the site's numbers are wrong, or it \
-                 does not do the work",
-                share * 100.0
-            ))
+        let (what, share) =
+            shares.into_iter().find_map(|(what, share)| Some((what, share.filter(|share| *share > 1.0)?)))?;
+        let percent = share * 100.0;
+        let said = format!("{whose}: {percent:.0} % of the {what} per second that the device can");
+        Some(match (what, cache) {
+            ("bytes", CacheMode::Hot) => (format!("{said} move from memory: the cache is hot"), false),
+            _ => (format!("{said} do: the site's numbers are wrong, or it does not do the work"), true),
         })
     }
 }
@@ -63,8 +65,17 @@ mod tests {
         // 2·M·N·K of gate_up_fwd in 2.272 ms.
         let rates = Rates::of(2.272e6, Some(4_348_654_387_200.0), None, peaks);
         assert_eq!((rates.flops.expect("known") / 1e12).round(), 1914.0);
-        assert_eq!(rates.impossible("test"), None);
+        assert_eq!(rates.beyond("test", CacheMode::Hot), None);
         let rates = Rates::of(1e6, Some(4_348_654_387_200.0), None, peaks);
-        assert!(rates.impossible("test").expect("too fast").contains("189 %"));
+        let (said, is_impossible) = rates.beyond("test", CacheMode::Hot).expect("too fast");
+        assert!(said.contains("189 %") && is_impossible, "{said}");
+    }
+
+    #[test]
+    fn more_bytes_than_memory_moves_come_from_a_hot_cache_alone() {
+        let peaks = Peaks { flops: None, bytes_per_second: Some(8e12) };
+        let rates = Rates::of(1e6, None, Some(9e9), peaks);
+        assert!(rates.beyond("test", CacheMode::Cold).expect("too fast").1);
+        assert!(!rates.beyond("test", CacheMode::Hot).expect("told").1);
     }
 }

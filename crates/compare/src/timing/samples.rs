@@ -17,6 +17,14 @@ pub enum Which {
 impl Which {
     /// All of them.
     pub const ALL: [Which; 3] = [Which::Reference, Which::Control, Which::Test];
+
+    /// Whose kernel it is, for reports.
+    pub fn owner(self) -> &'static str {
+        match self {
+            Which::Reference | Which::Control => "reference",
+            Which::Test => "test",
+        }
+    }
 }
 
 /// One timed stretch of the queue.

@@ -22,6 +22,9 @@ pub enum SpeedVerdict {
     /// Nothing beyond what the reference shows against itself.
     #[serde(rename = "NO DIFFERENCE")]
     NoDifference,
+    /// The kernels disturb each other.
+    #[serde(rename = "NOT ESTABLISHED")]
+    NotEstablished,
 }
 
 impl SpeedVerdict {
@@ -31,8 +34,27 @@ impl SpeedVerdict {
             SpeedVerdict::Faster => "FASTER",
             SpeedVerdict::Slower => "SLOWER",
             SpeedVerdict::NoDifference => "NO DIFFERENCE",
+            SpeedVerdict::NotEstablished => "NOT ESTABLISHED",
         }
     }
+}
+
+/// Blocks in which the test stood to the reference as in no other, one note each.
+pub fn odd_blocks(samples: &Samples) -> Vec<String> {
+    let blocks: Vec<f64> =
+        samples.per_block(|a, c, t| 0.5 * (a.ln() + c.ln()) - t.ln()).iter().map(|block| median(block)).collect();
+    let center = median(&blocks);
+    let usual = median(&blocks.iter().map(|block| (block - center).abs()).collect::<Vec<_>>());
+    let far = blocks.iter().enumerate().filter(|(_, block)| (*block - center).abs() > ODD.max(10.0 * usual));
+    let tell = |(number, block): (usize, &f64)| {
+        let percent = ((block - center).exp() - 1.0) * 100.0;
+        format!(
+            "block {} of {} is {percent:+.1} % off the others: something else happened then",
+            number + 1,
+            blocks.len()
+        )
+    };
+    far.map(tell).collect()
 }
 
 /// A ratio with its interval; above 1 the reference takes longer.
@@ -63,13 +85,37 @@ pub struct Speed {
     pub test_ns: f64,
 }
 
+/// Less than this is never claimed, however still the device is: timestamps lie on a grid.
+const LEAST_DIFFERENCE: f64 = 5e-4;
+
+/// Speed-ups of the kernels alone and beside each other may differ by this share, beside what the control shows: alone there
+/// are few samples, and code caches and clocks are others.
+const COMPANY: f64 = 0.02;
+
+/// A block whose figures lie so far from the others' that something else must have happened.
+const ODD: f64 = 0.01;
+
 impl Speed {
+    /// Whether the kernels are as fast alone, in relation, as they are beside each other; what is said where they are not.
+    pub fn disturbed(&self, alone: &Samples) -> Option<String> {
+        let [reference, test] = [Which::Reference, Which::Test].map(|which| median(&alone.times_of(which)));
+        let speedup = reference / test;
+        let apart = (speedup.ln() - self.speedup.value.ln()).abs();
+        let spread = (self.control.high / self.control.low).ln() + (self.speedup.high / self.speedup.low).ln();
+        (apart > COMPANY + spread).then(|| {
+            format!(
+                "the speed-up is {speedup:.4} with each kernel alone, and {:.4} with both loaded: they disturb each other",
+                self.speedup.value
+            )
+        })
+    }
+
     /// The statement of a run; none when it has too few blocks.
     pub fn of(samples: &Samples, confidence: f64) -> Option<Speed> {
         // Logarithms: of a ratio and its inverse, neither is favoured.
         let difference = estimate(&samples.per_block(|a, c, t| 0.5 * (a.ln() + c.ln()) - t.ln()), confidence)?;
         let control = estimate(&samples.per_block(|a, c, _| a.ln() - c.ln()), confidence)?;
-        let spread = control.low.abs().max(control.high.abs());
+        let spread = control.low.abs().max(control.high.abs()).max(LEAST_DIFFERENCE);
         let verdict = match () {
             () if difference.low > spread => SpeedVerdict::Faster,
             () if difference.high < -spread => SpeedVerdict::Slower,

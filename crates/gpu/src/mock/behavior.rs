@@ -32,7 +32,12 @@ impl State {
         let (input, output) = (number(script.input, 8)?, number(script.output, 8)?);
         let count = number(script.count, 4)? as usize;
         let bytes = 4 * count;
+        let share = if memory.slowed && script.cheat != Cheat::SlowOthers { 1.5 } else { 1.0 };
         match cheat {
+            Cheat::LookForPoison if memory.at(output, bytes.min(32))?.windows(8).any(|w| w[..4] != w[4..]) => {
+                return Ok(0.1);
+            }
+            Cheat::SlowOthers => memory.slowed = true,
             Cheat::NoWrite => return Ok(1.0),
             Cheat::EarlyExit => return Ok(0.1),
             Cheat::Hang => loop {
@@ -92,7 +97,7 @@ impl State {
             Cheat::WriteBefore => memory.at_mut(output - 4, 4)?.copy_from_slice(&1.0f32.to_le_bytes()),
             _ => {}
         }
-        Ok(1.0)
+        Ok(share)
     }
 }
 

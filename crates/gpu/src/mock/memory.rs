@@ -12,6 +12,8 @@ pub struct MockMemory {
     allocations: BTreeMap<u64, Vec<u8>>,
     /// What every word of LDS holds.
     pub lds: u32,
+    /// Kernels other than the one that did it are slow.
+    pub slowed: bool,
 }
 
 impl MockMemory {

@@ -94,6 +94,10 @@ pub enum Cheat {
     Nan,
     /// Lets what lies behind its input into the result.
     ReadOutside,
+    /// Works only where its output is filled with poison, and else is fast.
+    LookForPoison,
+    /// Makes other kernels slow until a module is unloaded.
+    SlowOthers,
     /// Lets what it finds in LDS into the result.
     ReadLds,
     /// Writes one element behind its output.
