@@ -34,7 +34,7 @@ pub struct Trespass {
     pub buffer: String,
     /// Byte offset of the first one from the start of the data: negative in front of it.
     pub offset: i64,
-    /// What was written there, up to 8 bytes.
+    /// What was written there, up to 8 bytes of those that follow each other.
     pub value: Vec<u8>,
     /// Bytes that changed.
     pub bytes: u64,
@@ -107,10 +107,12 @@ impl Guarded {
             }
             let changed = |(at, byte): &(usize, &u8)| **byte != expected[at % 4];
             let Some((first, _)) = zone.iter().enumerate().find(changed) else { continue };
+            let end = (first..zone.len()).find(|at| !changed(&(*at, &zone[*at]))).unwrap_or(zone.len());
+            let written = &zone[first..end];
             found.push(Trespass {
                 buffer: name.to_owned(),
                 offset: offset + first as i64,
-                value: zone[first..].iter().copied().take(8).collect(),
+                value: written.iter().copied().take(8).collect(),
                 bytes: zone.iter().enumerate().filter(changed).count() as u64,
             });
         }

@@ -61,6 +61,7 @@ pub fn judge_timing(report: &mut Report, mut timing: Timing) {
         report.notes.push(format!("{} timed launches gave other bits, within what is required", measured.other_bits));
     }
     if let Some(speed) = &mut timing.speed
+        && measured.wrong.is_empty()
         && let Some(why) = speed.disturbed(&measured.alone)
     {
         speed.verdict = SpeedVerdict::NotEstablished;

@@ -74,7 +74,7 @@ const ALONE_SAMPLES: u32 = 3;
 /// Outputs are looked at beyond what is due as long as that takes less than this share of the time.
 const CHECKING_SHARE: u32 = 3;
 /// Of what was wrong, so much is told.
-const MOST_TOLD: usize = 5;
+const MOST_TOLD: usize = 3;
 /// Warm-up may take this share of the budget.
 const WARMUP_SHARE: u32 = 4;
 /// Warm-up ends when the median of the last times differs from that of those before by less than this share…
@@ -353,12 +353,7 @@ impl Run<'_, '_> {
                 .for_each(|offence| self.measured.tell(format!("{}: {offence}, in a timed launch", which.owner())));
             // It is known whose it is; from here on it only costs time.
             self.is_suspicious = self.measured.wrong.len() < MOST_TOLD && which.owner() != "test";
-        } else if !self
-            .measured
-            .wrong
-            .iter()
-            .any(|wrong| offences.iter().any(|offence| wrong.contains(offence.as_str())))
-        {
+        } else if self.measured.wrong.is_empty() {
             self.is_suspicious = true;
             self.measured.unattributed = offences.into_iter().next();
         }
