@@ -38,19 +38,22 @@ int main(int argc, char **argv) {
     CHECK(cuMemAlloc(&out, 4 * (size_t)n));
     CHECK(cuMemsetD32(in, 0x3f000000, n));
     void *arguments[] = {&in, &out, &n};
-    CUevent start, stop;
-    CHECK(cuEventCreate(&start, CU_EVENT_DEFAULT));
-    CHECK(cuEventCreate(&stop, CU_EVENT_DEFAULT));
-    std::vector<float> times;
-    for (int i = 0; i < launches + 50; i++) {
-        CHECK(cuEventRecord(start, 0));
-        CHECK(cuLaunchKernel(kernel, (n + 255) / 256, 1, 1, 256, 1, 1, 0, 0, arguments, 0));
-        CHECK(cuEventRecord(stop, 0));
-        CHECK(cuEventSynchronize(stop));
-        float ms;
-        CHECK(cuEventElapsedTime(&ms, start, stop));
-        if (i >= 50) times.push_back(ms);
+    // Each launch between two events; the queue empty before each, and full all the time.
+    for (int queued = 0; queued < 2; queued++) {
+        int warmup = 50;
+        std::vector<CUevent> events(2 * (launches + warmup));
+        for (CUevent &event : events) CHECK(cuEventCreate(&event, CU_EVENT_DEFAULT));
+        for (size_t i = 0; i < events.size(); i += 2) {
+            CHECK(cuEventRecord(events[i], 0));
+            CHECK(cuLaunchKernel(kernel, (n + 255) / 256, 1, 1, 256, 1, 1, 0, 0, arguments, 0));
+            CHECK(cuEventRecord(events[i + 1], 0));
+            if (!queued) CHECK(cuEventSynchronize(events[i + 1]));
+        }
+        CHECK(cuCtxSynchronize());
+        std::vector<float> times(launches);
+        for (int i = 0; i < launches; i++)
+            CHECK(cuEventElapsedTime(&times[i], events[2 * (warmup + i)], events[2 * (warmup + i) + 1]));
+        std::sort(times.begin(), times.end());
+        printf("%s %.6f ms%s", queued ? "queued" : "one by one", times[times.size() / 2], queued ? "\n" : ", ");
     }
-    std::sort(times.begin(), times.end());
-    printf("%.6f ms\n", times[times.size() / 2]);
 }

@@ -58,11 +58,13 @@ impl Sizes {
     /// are too few, more are asked for.
     pub fn launches(&mut self, time_ns: f64, min_sample: Duration) -> u32 {
         if self.restores {
+            self.sets = self.sets.max(2.min(self.most));
             return 1;
         }
         let wanted = (min_sample.as_nanos() as f64 / time_ns.max(SHORTEST_NS)).ceil() as u32;
-        let launches = wanted.clamp(1, self.most);
-        self.sets = self.sets.max(launches);
+        // One more for the launches in front: see [`Block::lead`].
+        let launches = wanted.clamp(1, self.most.saturating_sub(1).max(1));
+        self.sets = self.sets.max((launches + 1).min(self.most));
         launches
     }
 
@@ -178,6 +180,13 @@ impl Block {
     /// The sample's sets.
     pub fn used(&self) -> impl Iterator<Item = &BufferSet> {
         self.used_numbers().map(|number| &self.sets[number])
+    }
+
+    /// A set for launches in front of the sample, if there is one to spare: the one that will be used last, so that its data
+    /// are not in the cache when its turn comes.
+    pub fn lead(&self) -> Option<&BufferSet> {
+        let count = self.sets.len();
+        (count > self.launches).then(|| &self.sets[(self.first + count - 1) % count])
     }
 
     /// Which set has the inputs of a set.
