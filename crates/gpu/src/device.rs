@@ -31,13 +31,14 @@ pub struct DeviceInfo {
     pub target: String,
     /// Which driver library, with its version and path.
     pub driver: String,
-    /// Names the physical device whatever the numbering (PCI bus ID): for the lock file.
+    /// Names the physical device whatever the numbering (PCI bus ID): for the lock file. Empty for a device that nobody else can
+    /// have, which needs no lock.
     pub bus_id: String,
     /// Compute units (AMD) or multiprocessors (NVIDIA): `cu_count` of site files.
     pub compute_units: u32,
     /// Lanes of a wave: 64, 32.
     pub wave_size: u32,
-    /// Bytes of the last cache in front of memory; 0 when the driver does not tell.
+    /// Bytes of the largest cache in front of memory; 0 when nobody tells.
     pub last_level_cache_bytes: u64,
     /// LDS (shared memory) that one work-group can have, opted in to.
     pub max_lds_bytes: u32,
@@ -103,7 +104,8 @@ pub struct Telemetry {
     pub other_processes: Vec<String>,
 }
 
-/// A device. All calls are of one thread; launches go to one queue, in order.
+/// A device. All calls are of one thread; launches go to one queue, in order. A method that is added here is passed on in
+/// [`crate::watched`] too.
 pub trait Device {
     /// What it is.
     fn info(&self) -> &DeviceInfo;

@@ -58,13 +58,12 @@ impl Driver {
         if init != 0 || status != 0 || count <= 0 {
             let code = if init != 0 { init } else { status };
             let name = api.error_name(code);
-            return Err(Error::new(
-                ErrorKind::NoDevice,
-                format!("{} finds no device ({name}); driver library {library}", flavor.name),
-            ));
+            let hidden = flavor.hidden_by();
+            let message = format!("{} finds no device ({name}); driver library {library}{hidden}", flavor.name);
+            return Err(Error::new(ErrorKind::NoDevice, message));
         }
         let index = c_int::try_from(number).ok().filter(|index| *index < count).ok_or_else(|| {
-            let visible = flavor.visible_devices;
+            let visible = flavor.visible_devices[0];
             Error::new(
                 ErrorKind::NoDevice,
                 format!(
@@ -77,7 +76,7 @@ impl Driver {
         })?;
         let mut device: c_int = 0;
         // SAFETY: as above.
-        api.check(unsafe { (api.device_get)(&mut device, index) }, "device")?;
+        api.check(unsafe { (api.device_get)(&mut device, index) }, "looking for the device")?;
         api.make_current(device)?;
         let info = attributes::describe(&api, flavor, device, number)?;
         Ok(Driver {
@@ -120,7 +119,10 @@ impl Driver {
             let bytes = c_int::try_from(launch.dynamic_lds_bytes).unwrap_or(c_int::MAX);
             if let Some(set) = self.api.set_function_attribute {
                 // SAFETY: `kernel` is a live handle.
-                self.api.check(unsafe { set(kernel, attributes::MAX_DYNAMIC_LDS, bytes) }, "dynamic LDS")?;
+                self.api.check(
+                    unsafe { set(kernel, attributes::MAX_DYNAMIC_LDS, bytes) },
+                    "asking for that much dynamic LDS",
+                )?;
             }
         }
         let mut size = launch.arguments.len();
@@ -177,7 +179,7 @@ impl Device for Driver {
     fn memory(&self) -> Result<Memory> {
         let (mut free, mut total) = (0usize, 0usize);
         // SAFETY: both are the size_t that the function fills.
-        self.api.check(unsafe { (self.api.memory_info)(&mut free, &mut total) }, "memory")?;
+        self.api.check(unsafe { (self.api.memory_info)(&mut free, &mut total) }, "asking for the free memory")?;
         Ok(Memory { free: free as u64, total: total as u64 })
     }
 
@@ -201,7 +203,7 @@ impl Device for Driver {
 
     fn free(&self, at: Address) -> Result<()> {
         // SAFETY: the driver checks that it gave this address out.
-        self.api.check(unsafe { (self.api.free)(at.0) }, "free")
+        self.api.check(unsafe { (self.api.free)(at.0) }, "freeing device memory")
     }
 
     fn write(&self, to: Address, bytes: &[u8]) -> Result<()> {
@@ -221,12 +223,12 @@ impl Device for Driver {
     fn copy(&self, to: Address, from: Address, bytes: u64) -> Result<()> {
         // SAFETY: the driver checks both places.
         let status = unsafe { (self.api.within_device)(to.0, from.0, bytes as usize, ptr::null_mut()) };
-        self.api.check(status, "copy within the device")
+        self.api.check(status, "copying within the device")
     }
 
     fn fill(&self, to: Address, word: u32, words: u64) -> Result<()> {
         // SAFETY: the driver checks the place.
-        self.api.check(unsafe { (self.api.fill)(to.0, word, words as usize, ptr::null_mut()) }, "fill")
+        self.api.check(unsafe { (self.api.fill)(to.0, word, words as usize, ptr::null_mut()) }, "filling device memory")
     }
 
     fn load(&self, image: &[u8]) -> Result<Module> {
@@ -250,7 +252,7 @@ impl Device for Driver {
         let handle = self.modules.borrow_mut().remove(&module.0).ok_or_else(|| gone("module"))?;
         self.kernels.borrow_mut().retain(|_, (_, of)| *of != module.0);
         // SAFETY: the handle was live and is forgotten here.
-        self.api.check(unsafe { (self.api.unload)(handle) }, "unload")
+        self.api.check(unsafe { (self.api.unload)(handle) }, "unloading an image")
     }
 
     fn kernel(&self, module: Module, name: &str) -> Result<Kernel> {
@@ -261,7 +263,11 @@ impl Device for Driver {
         // SAFETY: live module, terminated name, a handle to fill.
         let status = unsafe { (self.api.get_function)(&mut kernel, handle, c_name.as_ptr()) };
         if status != 0 {
-            return Err(if status::means_not_found(status) { not_there() } else { self.api.error(status, name) });
+            return Err(if status::means_not_found(status) {
+                not_there()
+            } else {
+                self.api.error(status, &format!("looking for the kernel `{name}`"))
+            });
         }
         let number = self.number();
         self.kernels.borrow_mut().insert(number, (kernel, module.0));
@@ -310,7 +316,7 @@ impl Device for Driver {
     fn event(&self) -> Result<Event> {
         let mut event: Handle = ptr::null_mut();
         // SAFETY: a handle to fill; flags 0 is an event with timing in both interfaces.
-        self.api.check(unsafe { (self.api.event_create)(&mut event, 0) }, "event")?;
+        self.api.check(unsafe { (self.api.event_create)(&mut event, 0) }, "making an event")?;
         let number = self.number();
         self.events.borrow_mut().insert(number, event);
         Ok(Event(number))
@@ -319,7 +325,7 @@ impl Device for Driver {
     fn record(&self, event: Event) -> Result<()> {
         let handle = self.event_handle(event)?;
         // SAFETY: a live event; null is the default queue, to which launches go.
-        self.api.check(unsafe { (self.api.event_record)(handle, ptr::null_mut()) }, "event")
+        self.api.check(unsafe { (self.api.event_record)(handle, ptr::null_mut()) }, "recording an event")
     }
 
     fn elapsed_ns(&self, from: Event, to: Event) -> Result<f64> {
@@ -327,8 +333,11 @@ impl Device for Driver {
         let mut milliseconds: f32 = 0.0;
         // SAFETY: live events; a float to fill.
         unsafe {
-            self.api.check((self.api.event_synchronize)(to), "event")?;
-            self.api.check((self.api.event_elapsed)(&mut milliseconds, from, to), "time between events")?;
+            self.api.check((self.api.event_synchronize)(to), "waiting for an event")?;
+            self.api.check(
+                (self.api.event_elapsed)(&mut milliseconds, from, to),
+                "asking for the time between two events",
+            )?;
         }
         Ok(f64::from(milliseconds) * 1e6)
     }

@@ -16,8 +16,9 @@ mod lock;
 pub mod mock;
 mod open;
 mod telemetry;
+pub mod watched;
 
 pub use device::{Address, Device, DeviceInfo, Event, Kernel, KernelLimits, Launch, Memory, Module, Telemetry};
 pub use error::{Error, ErrorKind, Result};
-pub use lock::Lock;
+pub use lock::{Held, Lock};
 pub use open::{DeviceName, first, list, open};

@@ -191,11 +191,11 @@ impl Api {
         // SAFETY: `device` is one that the driver named; the context is filled before it is used.
         unsafe {
             if let Some(set) = self.set_device {
-                return self.check(set(device), "device");
+                return self.check(set(device), "selecting the device");
             }
             if let (Some(retain), Some(set)) = (self.retain_context, self.set_context) {
-                self.check(retain(&mut context, device), "context")?;
-                return self.check(set(context), "context");
+                self.check(retain(&mut context, device), "taking the device's primary context")?;
+                return self.check(set(context), "selecting the device");
             }
         }
         Err(Error::new(ErrorKind::Driver, format!("{}: no function that selects a device", self.path)))

@@ -27,8 +27,8 @@ pub struct Flavor {
     pub library_variable: &'static str,
     /// Names for the loader, best first.
     pub library_names: &'static [&'static str],
-    /// Hides devices.
-    pub visible_devices: &'static str,
+    /// What hides devices, the one that renumbers them first.
+    pub visible_devices: &'static [&'static str],
     /// What to do when there is no library.
     pub way_out: &'static str,
     /// The numbers that stand for pointer, size and end in the `extra` of a launch.
@@ -55,7 +55,7 @@ pub static CUDA: Flavor = Flavor {
     vendor: Vendor::Nvidia,
     library_variable: "COAX_CUDA",
     library_names: &["libcuda.so.1"],
-    visible_devices: "CUDA_VISIBLE_DEVICES",
+    visible_devices: &["CUDA_VISIBLE_DEVICES"],
     way_out: "it comes with NVIDIA's driver",
     launch_buffer_tags: [1, 2, 0],
     attributes: Attributes {
@@ -78,7 +78,7 @@ pub static HIP: Flavor = Flavor {
     vendor: Vendor::Amd,
     library_variable: "COAX_HIP",
     library_names: &["libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"],
-    visible_devices: "HIP_VISIBLE_DEVICES",
+    visible_devices: &["HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"],
     way_out: "install ROCm's HIP runtime (Debian, Ubuntu: apt install libamdhip64-5), or name it with $COAX_HIP",
     launch_buffer_tags: [1, 2, 3],
     attributes: Attributes {
@@ -112,6 +112,12 @@ const CUDA_COMPUTE_CAPABILITY: [c_int; 2] = [75, 76];
 const TRANSFERS_PER_CLOCK: f64 = 2.0;
 
 impl Flavor {
+    /// `; HIP_VISIBLE_DEVICES=7 may hide it` for each variable that is set; an empty one hides all.
+    pub fn hidden_by(&self) -> String {
+        let set = self.visible_devices.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        set.map(|(name, value)| format!("; {name}={} may hide it", value.to_string_lossy())).collect()
+    }
+
     /// The paths to try: ROCm's own folder first, then the loader's.
     pub fn libraries(&self) -> Vec<String> {
         let mut paths = Vec::new();
@@ -143,7 +149,10 @@ pub fn describe(api: &Api, flavor: &Flavor, device: c_int, number: u32) -> Resul
         if status == 0 { String::from_utf8_lossy(&buffer[..end]).trim().to_owned() } else { String::new() }
     };
     let numbers = &flavor.attributes;
-    let bus_id = text(api.device_bus_id);
+    let id = format!("{}:{number}", flavor.kind);
+    // Without one, two runs that name the device alike still keep out of each other's way.
+    let bus_id = Some(text(api.device_bus_id)).filter(|told| !told.is_empty()).unwrap_or_else(|| id.clone());
+    let cache_bytes = attribute(numbers.last_level_cache_bytes).unwrap_or_default().into();
     let target = match flavor.vendor {
         Vendor::Nvidia => match CUDA_COMPUTE_CAPABILITY.map(attribute) {
             [Some(major), Some(minor)] => format!("sm_{major}{minor}"),
@@ -151,17 +160,22 @@ pub fn describe(api: &Api, flavor: &Flavor, device: c_int, number: u32) -> Resul
         },
         Vendor::Amd => telemetry::sysfs::target(&bus_id).unwrap_or_default(),
     };
+    let last_level_cache_bytes = match flavor.vendor {
+        Vendor::Nvidia => cache_bytes,
+        // HIP tells the L2. What stands behind it on some devices (Infinity Cache) only the system knows.
+        Vendor::Amd => telemetry::sysfs::largest_cache_bytes(&bus_id).unwrap_or_default().max(cache_bytes),
+    };
     let memory_clock_hz = attribute(numbers.memory_clock_khz).filter(|khz| *khz > 0).map(|khz| f64::from(khz) * 1e3);
     let bus_bytes = attribute(numbers.memory_bus_bits).filter(|bits| *bits > 0).map(|bits| f64::from(bits) / 8.0);
     Ok(DeviceInfo {
-        id: format!("{}:{number}", flavor.kind),
+        id,
         name: text(api.device_name),
         target,
         driver: api.describe(flavor),
         bus_id,
         compute_units: attribute(numbers.compute_units).unwrap_or_default(),
         wave_size: attribute(numbers.wave_size).unwrap_or_default(),
-        last_level_cache_bytes: attribute(numbers.last_level_cache_bytes).unwrap_or_default().into(),
+        last_level_cache_bytes,
         max_lds_bytes: attribute(numbers.max_lds_bytes).unwrap_or_default(),
         max_work_group_size: attribute(numbers.max_work_group_size).unwrap_or_default(),
         peak_bytes_per_second: memory_clock_hz.zip(bus_bytes).map(|(hz, bytes)| hz * bytes * TRANSFERS_PER_CLOCK),

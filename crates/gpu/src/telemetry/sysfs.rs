@@ -1,5 +1,6 @@
 //! AMD's devices as the Linux driver shows them: `/sys/bus/pci/devices/ADDRESS/hwmon` (clocks, temperature, power; kernel
-//! documentation, "GPU Power/Thermal Controls and Monitoring") and `/sys/class/kfd/kfd/topology` (which target).
+//! documentation, "GPU Power/Thermal Controls and Monitoring") and `/sys/class/kfd/kfd/topology` (which target, which caches;
+//! libhsakmt's `topology.c` reads the same files).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,11 @@ pub fn read(bus_id: &str) -> Telemetry {
 /// `gfx942` of the device at that PCI address; features are not told.
 pub fn target(bus_id: &str) -> Option<String> {
     target_below(Path::new("/sys"), bus_id)
+}
+
+/// Bytes of the largest cache of the device at that PCI address: L2, or what stands behind it.
+pub fn largest_cache_bytes(bus_id: &str) -> Option<u64> {
+    largest_cache_below(Path::new("/sys"), bus_id)
 }
 
 fn read_below(sys: &Path, bus_id: &str) -> Telemetry {
@@ -33,21 +39,43 @@ fn read_below(sys: &Path, bus_id: &str) -> Telemetry {
 }
 
 fn target_below(sys: &Path, bus_id: &str) -> Option<String> {
+    let (_, properties) = node_below(sys, bus_id)?;
+    processor(properties.number("gfx_target_version")?)
+}
+
+fn largest_cache_below(sys: &Path, bus_id: &str) -> Option<u64> {
+    let (node, _) = node_below(sys, bus_id)?;
+    let caches = fs::read_dir(node.join("caches")).ok()?.flatten();
+    let kibibytes = caches.filter_map(|cache| Properties::read(&cache.path())?.number("size"));
+    kibibytes.max()?.checked_mul(1024)
+}
+
+/// The folder of the device at that PCI address, and its properties.
+fn node_below(sys: &Path, bus_id: &str) -> Option<(PathBuf, Properties)> {
     let location = location(bus_id)?;
     let nodes = fs::read_dir(sys.join("class/kfd/kfd/topology/nodes")).ok()?;
-    let mut paths: Vec<PathBuf> = nodes.flatten().map(|entry| entry.path().join("properties")).collect();
+    let mut paths: Vec<PathBuf> = nodes.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    paths.iter().find_map(|path| {
-        let text = fs::read_to_string(path).ok()?;
-        let property = |name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
-        };
-        let here = (property("domain").unwrap_or(0), property("location_id")?);
-        if here != location {
-            return None;
-        }
-        processor(property("gfx_target_version")?)
+    paths.into_iter().find_map(|path| {
+        let properties = Properties::read(&path)?;
+        let here = (properties.number("domain").unwrap_or(0), properties.number("location_id")?);
+        // A processor has no location; its caches are not the device's.
+        let is_device = properties.number("gfx_target_version").is_some_and(|version| version > 0);
+        (here == location && is_device).then_some((path, properties))
     })
+}
+
+/// A file of lines `name number`.
+struct Properties(String);
+
+impl Properties {
+    fn read(folder: &Path) -> Option<Properties> {
+        fs::read_to_string(folder.join("properties")).ok().map(Properties)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+    }
 }
 
 /// Domain and `bus << 8 | device << 3 | function` of `0000:c1:00.0`.
@@ -83,6 +111,27 @@ mod tests {
         assert_eq!(target_below(sys.path(), "0001:C1:00.0").as_deref(), Some("gfx90a"));
         assert_eq!(target_below(sys.path(), "0000:c2:00.0"), None);
         assert_eq!(target_below(sys.path(), "nonsense"), None);
+    }
+
+    #[test]
+    fn the_largest_cache_is_the_device_s_own() {
+        let sys = tempfile::tempdir().expect("a directory");
+        let nodes = sys.path().join("class/kfd/kfd/topology/nodes");
+        let write = |path: &str, text: &str| {
+            fs::create_dir_all(nodes.join(path)).expect("a folder");
+            fs::write(nodes.join(path).join("properties"), text).expect("its properties");
+        };
+        write("0", "location_id 0\ngfx_target_version 0\n");
+        write("0/caches/0", "level 3\nsize 1048576\n");
+        // An MI300X, but for most of its L1: 16 KiB, 4 MiB, 256 MiB.
+        write("1", "location_id 49408\ndomain 0\ngfx_target_version 90402\n");
+        write("1/caches/0", "processor_id_low 2147487744\nlevel 1\nsize 16\ncache_line_size 128\n");
+        write("1/caches/1", "processor_id_low 2147487744\nlevel 3\nsize 262144\ncache_line_size 64\n");
+        write("1/caches/2", "processor_id_low 2147487744\nlevel 2\nsize 4096\ncache_line_size 128\n");
+        write("2", "location_id 49664\ndomain 0\ngfx_target_version 90402\n");
+        assert_eq!(largest_cache_below(sys.path(), "0000:c1:00.0"), Some(256 << 20));
+        assert_eq!(largest_cache_below(sys.path(), "0000:c2:00.0"), None, "tells no caches");
+        assert_eq!(largest_cache_below(sys.path(), "0000:00:00.0"), None, "a processor");
     }
 
     #[test]
