@@ -1,10 +1,12 @@
 //! `coax compare`: two kernels on the same inputs, judged by bits and by honest time.
 
+mod channel;
 pub mod history;
 mod lds;
 pub mod original;
 pub mod owner;
 mod said;
+mod tail;
 pub mod worker;
 
 use std::path::{Path, PathBuf};

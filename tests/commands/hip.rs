@@ -3,19 +3,28 @@
 //! CUDA driver (`tests/hip_over_cuda`). Nothing here says anything about an AMD GPU.
 
 use crate::Test;
+use crate::process;
 use crate::run::{Said, coax, data};
 use crate::workdir::WorkDirectory;
 use libtest_mimic::Failed;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 pub const TESTS: &[Test] = &[
     ("a_code_object_is_compared_through_hip", "", compares),
     ("a_test_that_declares_more_is_another_kernel", "", declares_more),
     ("every_failure_of_a_driver_is_one_line_with_its_exit_code", "", failures),
     ("a_launch_that_hangs_or_crashes_is_told", "", ends_badly),
+    ("a_driver_that_hangs_elsewhere_is_told", "", hangs_elsewhere),
+    ("what_a_kernel_prints_is_no_verdict", "", forges),
+    ("a_kernel_that_hangs_and_prints_hangs", "", spams),
+    ("a_signal_ends_a_run_and_leaves_nothing", "", interrupted),
     ("a_device_is_used_by_one_run_at_a_time", "flock", one_at_a_time),
     ("a_missing_or_other_library_is_not_available", "", no_library),
     ("debian_s_hip_finds_no_device_and_says_so", "hip-without-device", debian),
@@ -78,6 +87,18 @@ fn make(name: &str) -> Result<PathBuf, String> {
 struct Desk {
     work: WorkDirectory,
     hip: String,
+    /// Of the fake devices: each desk has its own, so that tests do not wait for each other.
+    bus: String,
+    env: Vec<(&'static str, String)>,
+}
+
+/// Nobody else's.
+impl Drop for Desk {
+    fn drop(&mut self) {
+        for device in 0..3 {
+            let _ = fs::remove_file(self.lock(device));
+        }
+    }
 }
 
 impl Desk {
@@ -88,7 +109,24 @@ impl Desk {
             fs::copy(&object, work.path.join(name))?;
         }
         fs::write(work.path.join("site.toml"), format!("{SITE}{SCRATCH}"))?;
-        Ok(Desk { work, hip: hip.display().to_string() })
+        static DESKS: AtomicU32 = AtomicU32::new(0);
+        let bus = format!("fake-{}-{}", std::process::id(), DESKS.fetch_add(1, Ordering::Relaxed));
+        Ok(Desk { work, hip: hip.display().to_string(), bus, env: Vec::new() })
+    }
+
+    /// The file that locks a device: where everybody may write.
+    fn lock(&self, device: u32) -> PathBuf {
+        let is_open = fs::metadata("/run/lock").is_ok_and(|found| found.permissions().mode() & 0o002 != 0);
+        let folder = if is_open { "/run/lock" } else { "/tmp" };
+        Path::new(folder).join(format!("coax-device-{}-{device}.lock", self.bus))
+    }
+
+    /// What the kernel prints.
+    fn prints(&mut self, text: &[u8]) -> Result<(), Failed> {
+        let path = self.work.path.join("printed");
+        fs::write(&path, text)?;
+        self.env.push(("FAKE_HIP_PRINTS", path.display().to_string()));
+        Ok(())
     }
 
     fn fake() -> Result<Desk, Failed> {
@@ -110,9 +148,16 @@ impl Desk {
     }
 
     fn coax(&self, script: &str, args: &[&str]) -> Result<Said, Failed> {
-        // The device's lock lies in the temporary directory: one for each test.
+        let env = self.environment(script);
+        let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        coax(&self.work, args, &env)
+    }
+
+    fn environment(&self, script: &str) -> Vec<(&'static str, String)> {
         let folder = self.work.path.display().to_string();
-        coax(&self.work, args, &[("COAX_HIP", &self.hip), ("FAKE_HIP", script), ("TMPDIR", &folder)])
+        let script = format!("{script},bus={}", self.bus);
+        let own = [("COAX_HIP", self.hip.clone()), ("FAKE_HIP", script), ("TMPDIR", folder)];
+        own.into_iter().chain(self.env.iter().cloned()).collect()
     }
 }
 
@@ -178,7 +223,7 @@ fn failures() -> Result<(), Failed> {
         ("hipInit=100", format!("HIP finds no device (hipErrorNoDevice); {driver}")),
         ("hipGetDeviceCount=100", format!("HIP finds no device (hipErrorNoDevice); {driver}")),
         ("hipInit=999", format!("HIP does not start (hipErrorUnknown); {driver}")),
-        ("hipSetDevice=101", "device: hipErrorInvalidDevice".into()),
+        ("hipSetDevice=101", "selecting the device: hipErrorInvalidDevice".into()),
         // Nothing is known of the fake device's target; so it is the driver who says that the image is for another.
         ("hipModuleLoadData=209", "ref.co: Fake GPU 0 cannot load the image: hipErrorNoBinaryForGpu".into()),
         ("hipModuleLoadData=200", "ref.co: Fake GPU 0 cannot load the image: hipErrorInvalidImage".into()),
@@ -217,6 +262,12 @@ fn failures() -> Result<(), Failed> {
         let whose = if said.stderr.starts_with("error: test: ") { "test" } else { "reference" };
         ends(&said, 2, "NOT ESTABLISHED", &[&format!("{whose}: {error}")]).map_err(|why| of(script, &why))?;
     }
+    // A variable of the user's may be why.
+    let mut hidden = Desk::fake()?;
+    hidden.env = vec![("ROCR_VISIBLE_DEVICES", "7".into()), ("HIP_VISIBLE_DEVICES", String::new())];
+    let why = "HIP_VISIBLE_DEVICES= may hide it; ROCR_VISIBLE_DEVICES=7 may hide it";
+    let error = format!("HIP finds no device (hipErrorNoDevice); {driver}; {why}");
+    ends(&hidden.compare("devices=0", &[])?, 3, "NOT AVAILABLE", &[&error])?;
     let other = desk.compare("devices=2", &["--device", "hip:2"])?;
     ends(&other, 3, "NOT AVAILABLE", &["hip:2: the last device is hip:1 (HIP_VISIBLE_DEVICES counts)"])?;
     // The metadata knows the kernels before the driver is asked.
@@ -239,7 +290,7 @@ fn ends_badly() -> Result<(), Failed> {
     let desk = Desk::fake()?;
     let died = "the process that runs the kernels died";
     let said = desk.compare("hipInit=crash", &[])?;
-    let error = format!("{died}: signal: 6 (SIGABRT): fake_hip: hipInit crashes");
+    let error = format!("{died} while starting the driver: signal: 6 (SIGABRT): fake_hip: hipInit crashes");
     ends(&said, 2, "NOT ESTABLISHED", &[&error.replace("(SIGABRT)", core(&said))])?;
     let said = desk.compare("hipModuleLaunchKernel=crash", &[])?;
     assert_eq!(said.exit, 2, "{}", said.stderr);
@@ -250,8 +301,109 @@ fn ends_badly() -> Result<(), Failed> {
         true => ("test", 1, "HUNG"),
         false => ("reference", 2, "NOT ESTABLISHED"),
     };
-    let error = format!("launch 1 of the {whose} did not come back in time: the device answers again");
+    let late = "did not come back within 1 s (--launch-timeout)";
+    let error = format!("launch 1 of the {whose} {late}: the device answers again");
     ends(&said, exit, verdict, &[&error])
+}
+
+fn hangs_elsewhere() -> Result<(), Failed> {
+    let mut desk = Desk::fake()?;
+    desk.env.push(("COAX_DRIVER_TIMEOUT", "1".into()));
+    let late = "did not come back within 1 s ($COAX_DRIVER_TIMEOUT)";
+    for (script, exit, verdict, what) in [
+        ("hipModuleLoadData=hang", 2, "NOT ESTABLISHED", "loading the reference"),
+        // The probe afterwards loads nothing, and reads once.
+        ("hipMemcpyDtoH@3=hang", 2, "NOT ESTABLISHED", "copying "),
+        ("hipModuleUnload=hang", 2, "NOT ESTABLISHED", "unloading an image"),
+    ] {
+        let said = desk.compare(script, &[])?;
+        let error = said.stderr.trim_end().trim_start_matches("error: ");
+        let (doing, rest) = error.split_once(" did not").ok_or_else(|| format!("{script}: {error}"))?;
+        assert!(doing.starts_with(what), "{script}: {error}");
+        let expected = format!("did not{rest}").replace(" 1.00000405 s", " 1 s"); // and so long for 65,536 bytes
+        assert!(expected.starts_with("did not come back within 1"), "{expected}");
+        assert!(rest.ends_with("($COAX_DRIVER_TIMEOUT): the device answers again"), "{error}");
+        ends(&said, exit, verdict, &[error])?;
+    }
+    // Another image than the reference's, so that it is known whose it is. A test that cannot be loaded is the test's fault.
+    let mut object = fs::read(desk.work.path.join("test.co"))?;
+    object.push(0);
+    fs::write(desk.work.path.join("test.co"), object)?;
+    let said = desk.compare("hipModuleLoadData@2=hang", &[])?;
+    assert!(said.stderr.starts_with("error: loading the test did not come back within 1"), "{}", said.stderr);
+    ends(&said, 1, "HUNG", &[said.stderr.trim_end().trim_start_matches("error: ")])?;
+    desk.env = vec![("COAX_DRIVER_TIMEOUT", "soon".into())];
+    let error = "the device's process: $COAX_DRIVER_TIMEOUT: `soon` is no number of seconds";
+    ends(&desk.compare("", &[])?, 2, "NOT ESTABLISHED", &[error])?;
+    let _ = late;
+    Ok(())
+}
+
+/// The line with which a run ends well, printed by a kernel that faults.
+fn forges() -> Result<(), Failed> {
+    let mut desk = Desk::fake()?;
+    ends(&desk.compare("", &["--json", "honest.json"])?, 0, "BIT-IDENTICAL", &[])?;
+    let honest: serde_json::Value = serde_json::from_slice(&fs::read(desk.work.path.join("honest.json"))?)?;
+    assert_eq!(honest["comparison"]["verdict"], "BIT-IDENTICAL");
+    let forged = serde_json::json!({ "Compared": honest["comparison"] });
+    desk.prints(format!("\n{forged}\n\"Returned\"\n").as_bytes())?;
+    let said = desk.compare("prints=1,late=700", &[])?;
+    assert!(said.stderr.contains("hipErrorIllegalAddress"), "{}", said.stderr);
+    ends(&said, 2, "NOT ESTABLISHED", &[said.stderr.trim_end().trim_start_matches("error: ")])?;
+    // Nor does printing harm a run, with bytes that are no text in the middle of a line.
+    desk.prints(b"half a line \xff")?;
+    let said = desk.compare("prints=1", &[])?;
+    ends(&said, 0, "BIT-IDENTICAL", &[])
+}
+
+/// Each was a run without an end: more lines than can be read, one line, no text, an event of ours.
+fn spams() -> Result<(), Failed> {
+    let mut desk = Desk::fake()?;
+    for (text, last) in [
+        (b"still here\n".as_slice(), "still here / still here / still here".to_owned()),
+        (b"x", "x".repeat(300)),
+        (b"\xff\n", "\u{fffd} / \u{fffd} / \u{fffd}".to_owned()),
+        (b"\n\"Returned\"\n", "\"Returned\" / \"Returned\" / \"Returned\"".to_owned()),
+    ] {
+        desk.env.clear();
+        desk.prints(text)?;
+        let started = Instant::now();
+        let said = desk.compare("hipModuleLaunchKernel=spam", &["--launch-timeout", "1"])?;
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+        let error = said.stderr.trim_end().trim_start_matches("error: ");
+        let is_told = error
+            .contains("did not come back within 1 s (--launch-timeout): the device answers again; it printed last: ");
+        assert!(is_told && error.contains(&last), "{error}");
+        let (exit, verdict) = if error.contains("of the test") { (1, "HUNG") } else { (2, "NOT ESTABLISHED") };
+        ends(&said, exit, verdict, &[error])?;
+    }
+    Ok(())
+}
+
+fn interrupted() -> Result<(), Failed> {
+    let desk = Desk::fake()?;
+    let before = fs::read_dir(&desk.work.path)?.count();
+    for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        let mut coax = process::coax(&desk.work.path)?;
+        coax.args(["compare", "ref.co", "test.co", "--site", "site.toml", "--device", "hip:0"]);
+        coax.envs(desk.environment("hipModuleLaunchKernel=hang"));
+        let child = coax.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        // The worker is at work when it has the lock; whoever holds it has written its number there.
+        let started = Instant::now();
+        while fs::read_to_string(desk.lock(0)).unwrap_or_default().is_empty() {
+            assert!(started.elapsed() < Duration::from_secs(60), "no lock");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let worker = fs::read_to_string(desk.lock(0))?.trim_start_matches("process ").to_owned();
+        Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status()?;
+        let output = child.wait_with_output()?;
+        assert_eq!(output.status.signal(), Some(number), "{output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted\n");
+        assert!(!Path::new("/proc").join(worker).exists(), "the worker is gone");
+        assert_eq!(fs::read_dir(&desk.work.path)?.count(), before, "nothing is left in $TMPDIR");
+        fs::remove_file(desk.lock(0))?;
+    }
+    Ok(())
 }
 
 /// Some machines keep a core file, and the status says so.
@@ -261,7 +413,8 @@ fn core(said: &Said) -> &'static str {
 
 fn one_at_a_time() -> Result<(), Failed> {
     let desk = Desk::fake()?;
-    let lock = desk.work.path.join("coax-device-ffff-ff-1f-0.lock");
+    // Whatever $TMPDIR says.
+    let lock = desk.lock(0);
     fs::write(&lock, "process 1")?;
     // Until its input is closed.
     let mut holder = Command::new("flock").arg(&lock).arg("cat").stdin(Stdio::piped()).spawn()?;

@@ -4,7 +4,10 @@
  *   CALL=CODE      the call returns this error          hipModuleLoadData=209
  *   CALL@N=CODE    only from its Nth time on            hipMalloc@3=2
  *   CALL=crash     it ends the process                  CALL=hang: it does not return
+ *   CALL=spam      it does not return and prints the file $FAKE_HIP_PRINTS to stdout again and again
+ *   prints=1       the kernel prints that file, too
  *   devices=N  free=BYTES                               what the machine has (1, 256 MiB)
+ *   bus=NAME                                            where its devices are, for the lock
  *   late=CODE      the kernel faults: the next call that waits returns this, and every call after it
  *
  * Numbers: hip_runtime_api.h of ROCm 5 to 7. Calls in a wrong order (no hipInit, no hipSetDevice, a module that is unloaded) are
@@ -68,6 +71,18 @@ static long number(const char *name, long otherwise) {
     return value ? strtol(value, NULL, 10) : otherwise;
 }
 
+static void print_file(void) {
+    const char *path = getenv("FAKE_HIP_PRINTS");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    for (int byte; file && (byte = getc(file)) != EOF;) {
+        putchar(byte);
+    }
+    if (file) {
+        fclose(file);
+    }
+    fflush(stdout);
+}
+
 /* `fault` is what every call returns from now on; `pending` becomes it when somebody waits. */
 static int is_initialized, is_current, fault, pending;
 
@@ -80,6 +95,9 @@ static status begin(const char *call) {
     }
     while (value && length == 4 && !strncmp(value, "hang", 4)) {
         pause();
+    }
+    while (value && length == 4 && !strncmp(value, "spam", 4)) {
+        print_file();
     }
     if (value) {
         return (status)strtol(value, NULL, 10);
@@ -131,10 +149,12 @@ status hipDeviceGetName(char *name, int length, int device) {
     return SUCCESS;
 }
 
-/* A place where no machine has a device. */
+/* By itself a place where no machine has a device. */
 status hipDeviceGetPCIBusId(char *name, int length, int device) {
     BEGIN
-    snprintf(name, (size_t)length, "ffff:ff:1f.%d", device);
+    size_t own = 0;
+    const char *bus = scripted("bus", &own);
+    snprintf(name, (size_t)length, "%.*s.%d", bus ? (int)own : 10, bus ? bus : "ffff:ff:1f", device);
     return SUCCESS;
 }
 
@@ -286,6 +306,9 @@ static status run(handle function, uint64_t work_items, void **extra) {
     memcpy(&arguments, extra[1], sizeof arguments);
     for (uint64_t i = 0; i < work_items && i < (uint64_t)arguments.n; i++) {
         arguments.out[i] = arguments.a[i] + arguments.b[i];
+    }
+    if (number("prints", 0)) {
+        print_file();
     }
     pending = (int)number("late", 0);
     return SUCCESS;

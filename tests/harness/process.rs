@@ -21,9 +21,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// What changes the behaviour of `coax` or of what it starts; a developer's own settings must not reach a test.
 /// COAX_LLVM stays: it is how a machine with LLVM in an unusual place is tested.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: [&str; 14] = [
     "CLICOLOR_FORCE",
     "COAX_CUDA",
+    "COAX_DRIVER_TIMEOUT",
     "COAX_HIP",
     "CUDA_VISIBLE_DEVICES",
     "FLYDSL_DUMP_DIR",
@@ -31,6 +32,7 @@ const FOREIGN: [&str; 12] = [
     "FORCE_COLOR",
     "GITHUB_ACTIONS",
     "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
     "RUST_BACKTRACE",
     "TRITON_CACHE_DIR",
     "TRITON_DUMP_DIR",

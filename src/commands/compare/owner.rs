@@ -1,14 +1,19 @@
-//! Starts the process that owns the device, listens to it, and ends it when a launch does not come back.
+//! Starts the process that owns the device, listens to it, and ends it when a launch, or anything else that the driver is asked
+//! for, does not come back.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
+use std::fmt;
+use std::io;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use compare::report::Report;
 
+use super::channel::{self, Token};
+use super::tail::Tail;
 use super::worker::{self, Event, Failed, Found, Job, Task};
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Progress;
 
@@ -18,73 +23,215 @@ pub enum Ending {
     Report(Box<Report>),
     /// Without one.
     Failed(Failed),
-    /// A launch did not come back in time.
-    Hung {
-        /// Which one: `test`, `reference`, `timing of the test`.
-        what: String,
-        /// How many of those there were.
-        launch: u64,
-        /// Whether the device answers afterwards, in words.
-        afterwards: String,
-    },
+    /// Something did not come back in time.
+    Hung(Hang),
     /// The process died.
     Died {
-        /// What was queued, if anything.
-        what: Option<String>,
+        /// Where: ` during a launch (test)`, ` while loading the test`, or nothing.
+        place: String,
         /// How, and what it said last.
         how: String,
     },
 }
 
-/// How long a device may take to answer a probe.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Nothing but a launch takes long; a driver that says nothing for this long is taken for hung.
-const SILENCE: Duration = Duration::from_secs(600);
+/// What did not come back.
+pub struct Hang {
+    doing: Doing,
+    limit: Duration,
+    /// Whether the device answers afterwards, and what the process said last, in words.
+    afterwards: String,
+}
 
-/// Does the job in a process of its own.
-pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration) -> std::io::Result<Ending> {
-    let progress = Progress::of("rounds");
-    let mut worker = Worker::start(job, images)?;
-    let mut queued: Option<String> = None;
-    // By whose they are: which of the two runs first is drawn.
-    let mut launched: HashMap<String, u64> = HashMap::new();
-    let mut deadline = Instant::now() + SILENCE.max(job.wait + launch_timeout);
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match worker.events.recv_timeout(left) {
-            Ok(Ok(event)) => match event {
-                Event::Queued(what, launches) => {
-                    *launched.entry(what.clone()).or_default() += u64::from(launches);
-                    queued = Some(what);
-                    // Several are queued at once only when one is short.
-                    deadline = Instant::now() + launch_timeout;
-                }
-                Event::Returned => {
-                    queued = None;
-                    deadline = Instant::now() + SILENCE;
-                }
-                Event::Progress(phase, done, total) => progress.phase(&phase, done as usize, total as usize),
-                Event::Waiting(holder) => output::stderr(&format!("note: waiting for the device: {holder} holds it")),
-                Event::Compared(report) => return Ok(Ending::Report(report)),
-                Event::Failed(failed) => return Ok(Ending::Failed(failed)),
-                Event::Probed | Event::Listed(_) => {
-                    return Ok(Ending::Failed(Failed::NotEstablished("an answer to another job".into())));
-                }
-            },
-            // Drivers print what they like.
-            Ok(Err(line)) => output::stderr(&resources::printable(&line)),
-            Err(RecvTimeoutError::Timeout) => {
-                worker.end();
-                let what = queued.unwrap_or_else(|| "the driver".into());
-                let launch = launched.get(&what).copied().unwrap_or_default();
-                let afterwards = afterwards(job);
-                return Ok(Ending::Hung { what, launch, afterwards });
+/// What the process is at.
+enum Doing {
+    /// A launch: whose (`test`, `timing of the reference`), and how many of those there were.
+    Launch(String, u64),
+    /// Something that the driver is asked for: `loading the test`.
+    Call(String),
+    /// Work without the driver.
+    Host,
+}
+
+impl Hang {
+    /// Whether it says something of the test: a launch of it, or that it cannot be loaded.
+    pub fn is_the_test_s(&self) -> bool {
+        matches!(&self.doing, Doing::Launch(what, _) | Doing::Call(what) if what.contains("test"))
+    }
+}
+
+impl fmt::Display for Hang {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, afterwards) = (self.limit.as_secs_f64(), &self.afterwards);
+        match &self.doing {
+            Doing::Launch(whose, number) => write!(
+                f,
+                "launch {number} of the {whose} did not come back within {seconds} s (--launch-timeout): {afterwards}"
+            ),
+            Doing::Call(what) => {
+                write!(f, "{what} did not come back within {seconds} s (${DRIVER_TIMEOUT_VARIABLE}): {afterwards}")
             }
-            Err(RecvTimeoutError::Disconnected) => {
-                let how = worker.last_words();
-                return Ok(Ending::Died { what: queued, how });
+            Doing::Host => {
+                write!(f, "the process that runs the kernels said nothing for {seconds} s: {afterwards}")
             }
         }
+    }
+}
+
+/// How long a device may take to answer a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a driver may take for anything but a launch…
+const DRIVER_TIMEOUT: Duration = Duration::from_secs(60);
+/// …unless this says otherwise, in seconds…
+const DRIVER_TIMEOUT_VARIABLE: &str = "COAX_DRIVER_TIMEOUT";
+/// …and so much longer for what it has to move: a slow link's rate.
+const BYTES_PER_SECOND: f64 = 100e6;
+/// Making inputs and comparing outputs, gigabytes of them, needs no driver; a process that says nothing for this long is lost.
+const SILENCE: Duration = Duration::from_secs(600);
+/// How long the system may take to end a process; one that waits for a broken device in the kernel never ends.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often signals are looked for.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Does the job in a process of its own.
+///
+/// # Errors
+/// The process cannot be started, or a signal came and something else has to go before this process ends.
+pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration) -> io::Result<Ending> {
+    let limits = Limits { launch: launch_timeout, driver: driver_timeout()?, lock: job.wait };
+    let interrupt = Interrupt::watch().map_err(io::Error::other)?;
+    let worker = Worker::start(job, images)?;
+    let ending = Run::new(worker, limits, &interrupt).listen(job);
+    if ending.is_none() {
+        output::stderr("error: interrupted");
+    }
+    interrupt.end();
+    ending.ok_or_else(|| io::ErrorKind::Interrupted.into())
+}
+
+fn driver_timeout() -> io::Result<Duration> {
+    let Some(text) = std::env::var_os(DRIVER_TIMEOUT_VARIABLE) else { return Ok(DRIVER_TIMEOUT) };
+    let seconds = text.to_str().and_then(|text| super::seconds(text).ok());
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+        io::Error::other(format!("${DRIVER_TIMEOUT_VARIABLE}: `{}` is no number of seconds", text.to_string_lossy()))
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Limits {
+    launch: Duration,
+    driver: Duration,
+    /// For the device's lock.
+    lock: Duration,
+}
+
+/// A process at work, as far as it told.
+struct Run<'r> {
+    worker: Worker,
+    limits: Limits,
+    interrupt: &'r Interrupt,
+    progress: Progress,
+    doing: Doing,
+    limit: Duration,
+    deadline: Instant,
+    /// By whose they are: which of the two runs first is drawn.
+    launched: HashMap<String, u64>,
+}
+
+impl<'r> Run<'r> {
+    fn new(worker: Worker, limits: Limits, interrupt: &'r Interrupt) -> Run<'r> {
+        Run {
+            worker,
+            limits,
+            interrupt,
+            progress: Progress::of("rounds"),
+            doing: Doing::Host,
+            limit: SILENCE,
+            deadline: Instant::now() + SILENCE,
+            launched: HashMap::new(),
+        }
+    }
+
+    /// Until it ends; none when a signal came.
+    fn listen(mut self, job: &Job) -> Option<Ending> {
+        loop {
+            if self.interrupt.seen() {
+                return None;
+            }
+            // Before the next event is taken: there may always be one.
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Some(self.hung(job));
+            }
+            match self.worker.events.recv_timeout(left.min(POLL)) {
+                Ok(event) => {
+                    if let Some(ending) = self.hear(event) {
+                        return Some(ending);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.died(),
+            }
+        }
+    }
+
+    fn hear(&mut self, event: Event) -> Option<Ending> {
+        match event {
+            Event::Queued(whose, launches) => {
+                let number = self.launched.entry(whose.clone()).or_default();
+                *number += u64::from(launches);
+                // Several are queued at once only when one is short.
+                let doing = Doing::Launch(whose, *number);
+                self.begin(doing, self.limits.launch);
+            }
+            Event::Asked(what, bytes) => {
+                let moving = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND);
+                self.begin(Doing::Call(what), self.limits.driver + moving);
+            }
+            Event::Returned => self.begin(Doing::Host, SILENCE),
+            Event::Waiting(holder) => {
+                self.begin(Doing::Host, SILENCE + self.limits.lock);
+                output::stderr(&format!("note: waiting for the device: {} holds it", resources::printable(&holder)));
+            }
+            Event::Progress(phase, done, total) => self.progress.phase(&phase, done as usize, total as usize),
+            Event::Compared(report) => return Some(Ending::Report(report)),
+            Event::Failed(failed) => return Some(Ending::Failed(failed)),
+            Event::Probed | Event::Listed(_) => {
+                return Some(Ending::Failed(Failed::NotEstablished("an answer to another job".into())));
+            }
+        }
+        None
+    }
+
+    fn begin(&mut self, doing: Doing, limit: Duration) {
+        (self.doing, self.limit, self.deadline) = (doing, limit, Instant::now() + limit);
+    }
+
+    fn hung(mut self, job: &Job) -> Ending {
+        let mut afterwards = match self.worker.end() {
+            Some(_) => afterwards(job),
+            None => {
+                format!("process {} does not even end when killed: the device may need a reset", self.worker.child.id())
+            }
+        };
+        let last = self.worker.printed.last_lines();
+        if !last.is_empty() {
+            afterwards.push_str(&format!("; it printed last: {last}"));
+        }
+        Ending::Hung(Hang { doing: self.doing, limit: self.limit, afterwards })
+    }
+
+    /// None when it was ended by the signal that came for this process too.
+    fn died(mut self) -> Option<Ending> {
+        let how = self.worker.last_words();
+        if self.interrupt.seen() {
+            return None;
+        }
+        let place = match self.doing {
+            Doing::Launch(whose, _) => format!(" during a launch ({whose})"),
+            Doing::Call(what) => format!(" while {what}"),
+            Doing::Host => String::new(),
+        };
+        Some(Ending::Died { place, how })
     }
 }
 
@@ -92,31 +239,56 @@ pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration) -> std::io::Re
 /// are none.
 pub fn devices(kind: &str) -> Result<Vec<Found>, String> {
     let job = Job { device: None, wait: Duration::ZERO, task: Task::List(kind.to_owned()) };
-    let mut worker = Worker::start(&job, &[]).map_err(|error| error.to_string())?;
-    let deadline = Instant::now() + PROBE_TIMEOUT;
-    loop {
-        match worker.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Ok(Event::Listed(found))) => return Ok(found),
-            Ok(Ok(Event::Failed(Failed::NotAvailable(why) | Failed::NotEstablished(why)))) => return Err(why),
-            Ok(_) => {} // drivers print what they like
-            Err(RecvTimeoutError::Timeout) => {
-                return Err(format!("the driver does not answer within {} s", PROBE_TIMEOUT.as_secs()));
-            }
-            Err(RecvTimeoutError::Disconnected) => return Err(format!("the driver crashed: {}", worker.last_words())),
-        }
+    match answer(&job) {
+        Answer::Event(Event::Listed(found)) => Ok(found),
+        Answer::Event(Event::Failed(Failed::NotAvailable(why) | Failed::NotEstablished(why))) => Err(why),
+        Answer::Event(_) => Err("an answer to another job".into()),
+        Answer::Late => Err(format!("the driver does not answer within {} s", PROBE_TIMEOUT.as_secs())),
+        Answer::Died(how) => Err(format!("the driver crashed: {how}")),
     }
 }
 
 /// Whether the device answers after a launch was killed.
 fn afterwards(job: &Job) -> String {
-    let probe = Job { task: Task::Probe, ..job.clone() };
-    let answer = Worker::start(&probe, &[]).map(|worker| worker.events.recv_timeout(PROBE_TIMEOUT));
-    match answer {
-        Ok(Ok(Ok(Event::Probed))) => "the device answers again".into(),
-        Ok(Ok(Ok(Event::Failed(Failed::NotAvailable(why) | Failed::NotEstablished(why))))) => {
+    match answer(&Job { task: Task::Probe, ..job.clone() }) {
+        Answer::Event(Event::Probed) => "the device answers again".into(),
+        Answer::Event(Event::Failed(Failed::NotAvailable(why) | Failed::NotEstablished(why))) => {
             format!("the device does not answer properly afterwards: {why}")
         }
-        _ => format!("the device does not answer within {} s afterwards: it may need a reset", PROBE_TIMEOUT.as_secs()),
+        Answer::Event(_) => "the device does not answer properly afterwards".into(),
+        Answer::Died(how) => format!("the device does not answer afterwards, the driver crashed: {how}"),
+        Answer::Late => {
+            format!("the device does not answer within {} s afterwards: it may need a reset", PROBE_TIMEOUT.as_secs())
+        }
+    }
+}
+
+/// What came of a short job.
+enum Answer {
+    /// It ended with this event.
+    Event(Event),
+    /// It did not end in time.
+    Late,
+    /// It ended without an answer, this way.
+    Died(String),
+}
+
+/// Does a short job that needs no images.
+fn answer(job: &Job) -> Answer {
+    let deadline = Instant::now() + PROBE_TIMEOUT;
+    let mut worker = match Worker::start(job, &[]) {
+        Ok(worker) => worker,
+        Err(error) => return Answer::Died(error.to_string()),
+    };
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match worker.events.recv_timeout(left) {
+            _ if left.is_zero() => return Answer::Late,
+            Ok(Event::Asked(..) | Event::Returned) => {}
+            Ok(event) => return Answer::Event(event),
+            Err(RecvTimeoutError::Timeout) => return Answer::Late,
+            Err(RecvTimeoutError::Disconnected) => return Answer::Died(worker.last_words()),
+        }
     }
 }
 
@@ -124,55 +296,63 @@ struct Worker {
     child: Child,
     /// Closed, the worker ends.
     _stdin: Option<ChildStdin>,
-    events: Receiver<Result<Event, String>>,
-    errors: tempfile::NamedTempFile,
+    events: Receiver<Event>,
+    /// By drivers and kernels, to stdout and stderr.
+    printed: Tail,
 }
 
 impl Worker {
-    fn start(job: &Job, images: &[&[u8]]) -> std::io::Result<Worker> {
-        let errors = tempfile::NamedTempFile::new()?;
+    fn start(job: &Job, images: &[&[u8]]) -> io::Result<Worker> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg(worker::ARGUMENT)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(errors.reopen()?)
+            .stderr(Stdio::piped())
             .spawn()?;
-        let mut stdin = child.stdin.take();
-        if let Some(to) = &mut stdin
-            && let Err(error) = worker::hand_over(to, job, images)
-            && error.kind() != std::io::ErrorKind::BrokenPipe
-        {
-            let _ = child.kill();
-            return Err(error);
+        let (stdin, Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
+            return Err(io::Error::other("no pipes"));
+        };
+        let token = Token::random();
+        let events = channel::listen(stdout, &token);
+        let mut worker = Worker { child, _stdin: None, events, printed: Tail::of(stderr) };
+        if let Some(mut to) = stdin {
+            match worker::hand_over(&mut to, &token, job, images) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
+                _ => worker._stdin = Some(to),
+            }
         }
-        let (sender, events) = channel();
-        if let Some(stdout) = child.stdout.take() {
-            std::thread::spawn(move || {
-                for line in BufReader::new(stdout).lines() {
-                    let Ok(line) = line else { return };
-                    let event = serde_json::from_str(&line).map_err(|_| line);
-                    if sender.send(event).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        Ok(Worker { child, _stdin: stdin, events, errors })
+        Ok(worker)
     }
 
+    /// Ends the process; none when that takes too long.
     fn end(&mut self) -> Option<ExitStatus> {
         let _ = self.child.kill();
-        self.child.wait().ok()
+        self.wait()
+    }
+
+    /// How it ended; none when it does not in time.
+    fn wait(&mut self) -> Option<ExitStatus> {
+        let until = Instant::now() + END_TIMEOUT;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+                Ok(None) | Err(_) => return None,
+            }
+        }
     }
 
     /// How a process that ended by itself ended.
     fn last_words(&mut self) -> String {
-        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-        let said = std::fs::read(self.errors.path()).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let last: Vec<&str> = said.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
-        let last: Vec<String> = last.iter().rev().map(|line| resources::printable(line).into_owned()).collect();
-        if last.is_empty() { status } else { format!("{status}: {}", last.join(" / ")) }
+        let how = match self.wait() {
+            Some(status) => status.to_string(),
+            None => {
+                self.end();
+                "it closed its pipe and did not end".into()
+            }
+        };
+        let last = self.printed.last_lines();
+        if last.is_empty() { how } else { format!("{how}: {last}") }
     }
 }
 

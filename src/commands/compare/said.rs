@@ -108,17 +108,16 @@ pub fn ended(ending: Ending) -> Result<Box<Report>, Box<End>> {
         Ending::Failed(Failed::NoKernel(why)) => End::bad_input(vec![why]),
         Ending::Failed(Failed::NotAvailable(why)) => End::without("NOT AVAILABLE", 3, vec![why]),
         Ending::Failed(Failed::NotEstablished(why)) => End::without(Verdict::NotEstablished.name(), 2, vec![why]),
-        Ending::Hung { what, launch, afterwards } => {
-            let said = vec![format!("launch {launch} of the {what} did not come back in time: {afterwards}")];
+        Ending::Hung(hang) => {
+            let said = vec![hang.to_string()];
             // A reference that hangs says nothing about the test.
-            match what.contains("test") {
+            match hang.is_the_test_s() {
                 true => End::without(Verdict::Hung.name(), Verdict::Hung.exit_code(), said),
                 false => End::without(Verdict::NotEstablished.name(), 2, said),
             }
         }
-        Ending::Died { what, how } => {
-            let during = what.map_or_else(String::new, |what| format!(" during a launch ({what})"));
-            let said = format!("the process that runs the kernels died{during}: {how}");
+        Ending::Died { place, how } => {
+            let said = format!("the process that runs the kernels died{place}: {how}");
             End::without(Verdict::NotEstablished.name(), 2, vec![said])
         }
     }))

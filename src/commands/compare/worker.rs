@@ -1,6 +1,7 @@
 //! The process that owns the device. The same program, re-executed with a hidden first argument: what to do comes in on its
-//! stdin, what happens goes out on its stdout, a line of JSON each. It ends when its parent does.
+//! stdin, what happens goes out on what was its stdout ([`super::channel`]). It ends when its parent does.
 
+use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,8 +13,11 @@ use compare::site::Site;
 use compare::site::builtin::Builtin;
 use compare::timing::{CacheMode, Settings};
 use compare::watch::Watch;
+use gpu::watched::{Observer, Watched};
 use gpu::{Device, DeviceName};
 use serde::{Deserialize, Serialize};
+
+use super::channel::{self, Sender, Token};
 
 /// The first argument that makes this program the device's owner.
 pub const ARGUMENT: &str = "__device-worker";
@@ -99,7 +103,9 @@ pub enum Event {
     Waiting(String),
     /// Something is queued that a broken kernel could hang in.
     Queued(String, u32),
-    /// It came back.
+    /// The driver is asked for something else that may hang, and has to move so many bytes.
+    Asked(String, u64),
+    /// What was queued or asked for came back.
     Returned,
     /// How far it is.
     Progress(String, u64, u64),
@@ -153,17 +159,25 @@ pub fn main_if_requested() {
     if std::env::args_os().nth(1).is_none_or(|first| first != ARGUMENT) {
         return;
     }
-    let outcome = work().unwrap_or_else(Event::Failed);
-    say(&outcome);
+    let (job, images, sender) = match begin() {
+        Ok(begun) => begun,
+        Err(error) => {
+            // There is nothing yet that an event could be sent with.
+            eprintln!("the job did not arrive: {error}");
+            std::process::exit(1);
+        }
+    };
+    let teller = Teller { sender: &sender, is_queued: Cell::new(false) };
+    let outcome = work(job, images, &teller).unwrap_or_else(Event::Failed);
+    sender.say(&outcome);
     // Drivers' destructors may hang after a fault; nothing of ours is left to do.
-    let _ = io::stdout().flush();
     std::process::exit(0);
 }
 
-/// Writes the job and the images to the worker's stdin; the worker lives as long as it stays open.
-pub fn hand_over(mut to: impl Write, job: &Job, images: &[&[u8]]) -> io::Result<()> {
-    let text = serde_json::to_vec(job)?;
-    for part in std::iter::once(&text[..]).chain(images.iter().copied()) {
+/// Writes token, job and images to the worker's stdin; the worker lives as long as it stays open.
+pub fn hand_over(mut to: impl Write, token: &Token, job: &Job, images: &[&[u8]]) -> io::Result<()> {
+    let texts = [serde_json::to_vec(token)?, serde_json::to_vec(job)?];
+    for part in texts.iter().map(|text| &text[..]).chain(images.iter().copied()) {
         to.write_all(&(part.len() as u64).to_le_bytes())?;
         to.write_all(part)?;
     }
@@ -182,30 +196,54 @@ fn read_part(from: &mut impl Read) -> io::Result<Vec<u8>> {
     if (part.len() as u64) < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(part) }
 }
 
-fn work() -> Result<Event, Failed> {
-    let broken = |error: io::Error| Failed::NotEstablished(format!("the job did not arrive: {error}"));
+/// Takes stdout away from whatever is loaded later, and the job in.
+fn begin() -> io::Result<(Job, Vec<Vec<u8>>, Sender)> {
+    let pipe = channel::take_stdout()?;
     let mut stdin = io::stdin().lock();
-    let text = read_part(&mut stdin).map_err(broken)?;
-    let job: Job = serde_json::from_slice(&text).map_err(|error| broken(error.into()))?;
+    let token: Token = serde_json::from_slice(&read_part(&mut stdin)?)?;
+    let job: Job = serde_json::from_slice(&read_part(&mut stdin)?)?;
     let mut images = Vec::new();
     if let Task::Compare(_) = job.task {
         for _ in 0..3 {
-            images.push(read_part(&mut stdin).map_err(broken)?);
+            images.push(read_part(&mut stdin)?);
         }
     }
-    drop(stdin);
+    Ok((job, images, Sender::new(pipe, &token)))
+}
+
+fn work(job: Job, images: Vec<Vec<u8>>, teller: &Teller<'_>) -> Result<Event, Failed> {
     end_with_parent();
     if let Task::List(kind) = &job.task {
         return list(kind);
     }
-    let name: DeviceName = match &job.device {
-        Some(name) => name.parse().map_err(|why| Failed::BadInput(vec![why]))?,
+    let device = open(&job, teller)?;
+    let Task::Compare(comparison) = job.task else { return probe(&*device) };
+    let _lock = lock(&*device, job.wait, teller)?;
+    let report = compare(&*device, *comparison, images, teller)?;
+    // Whatever a driver does while it is taken down comes after the report.
+    teller.sender.say(&Event::Compared(Box::new(report)));
+    std::process::exit(0);
+}
+
+fn open(job: &Job, teller: &Teller<'_>) -> Result<Box<dyn Device>, Failed> {
+    let named = job.device.as_deref().map(str::parse).transpose().map_err(|why| Failed::BadInput(vec![why]))?;
+    teller.asked("starting the driver", 0);
+    let name = match named {
+        Some(name) => name,
         None => gpu::first().map_err(|error| Failed::NotAvailable(error.to_string()))?,
     };
     let device = gpu::open(name).map_err(|error| Failed::from(Failure::from(error)))?;
-    let Task::Compare(comparison) = job.task else { return probe(&*device) };
-    let _lock = lock(&*device, job.wait)?;
-    let facts = run::facts(&*device);
+    teller.answered();
+    Ok(device)
+}
+
+fn compare(
+    device: &dyn Device,
+    comparison: Comparison,
+    images: Vec<Vec<u8>>,
+    teller: &Teller<'_>,
+) -> Result<Report, Failed> {
+    let facts = run::facts(device);
     let site = match &comparison.site {
         SiteSource::File(path) => Site::read(path, facts),
         SiteSource::Builtin(name) => match Builtin::find(name) {
@@ -228,11 +266,9 @@ fn work() -> Result<Event, Failed> {
         peak_flops: comparison.peak_flops,
         lds_filler: comparison.no_lds_filler.map_or_else(|| Ok(images.next().unwrap_or_default()), Err),
     };
-    let report = run::run(&*device, &site, &request, &mut Told).map_err(Failed::from)?;
-    // Whatever a driver does while it is taken down comes after the report.
-    say(&Event::Compared(Box::new(report)));
-    let _ = io::stdout().flush();
-    std::process::exit(0);
+    let names = [("the reference", &request.reference.bytes[..]), ("the test", &request.test.bytes[..])];
+    let watched = Watched::new(device, teller, &names);
+    run::run(&watched, &site, &request, &mut Told(teller)).map_err(Failed::from)
 }
 
 fn settings(options: TimingOptions) -> Settings {
@@ -276,14 +312,17 @@ fn probe(device: &dyn Device) -> Result<Event, Failed> {
     }
 }
 
-/// The device for this run alone.
-fn lock(device: &dyn Device, wait: Duration) -> Result<gpu::Lock, Failed> {
+/// The device for this run alone; none for one that nobody else can have.
+fn lock(device: &dyn Device, wait: Duration, teller: &Teller<'_>) -> Result<Option<gpu::Lock>, Failed> {
+    if device.info().bus_id.is_empty() {
+        return Ok(None);
+    }
     let started = Instant::now();
     let mut told = false;
     loop {
         match gpu::Lock::try_take(&device.info().bus_id) {
             Err(error) => return Err(Failed::NotEstablished(format!("the device's lock: {error}"))),
-            Ok(Ok(lock)) => return Ok(lock),
+            Ok(Ok(lock)) => return Ok(Some(lock)),
             Ok(Err(held)) if started.elapsed() >= wait => {
                 return Err(Failed::NotAvailable(format!(
                     "{} is in use by {} ({}); --wait SECONDS waits for it",
@@ -294,7 +333,8 @@ fn lock(device: &dyn Device, wait: Duration) -> Result<gpu::Lock, Failed> {
             }
             Ok(Err(held)) => {
                 if !told {
-                    say(&Event::Waiting(held.holder));
+                    let holder = if held.holder.is_empty() { "another run".into() } else { held.holder };
+                    teller.sender.say(&Event::Waiting(holder));
                     told = true;
                 }
                 std::thread::sleep(Duration::from_millis(100));
@@ -312,26 +352,42 @@ fn end_with_parent() {
     });
 }
 
-fn say(event: &Event) {
-    let Ok(mut line) = serde_json::to_vec(event) else { return };
-    line.push(b'\n');
-    // Without a parent nobody listens; `end_with_parent` sees to the end.
-    let _ = io::stdout().lock().write_all(&line);
+/// Tells the parent.
+struct Teller<'s> {
+    sender: &'s Sender,
+    /// Whether something is queued: what is asked for meanwhile is part of it, and takes no time for telling.
+    is_queued: Cell<bool>,
 }
 
-/// Tells the parent.
-struct Told;
+impl Observer for Teller<'_> {
+    fn asked(&self, what: &str, bytes: u64) {
+        if !self.is_queued.get() {
+            self.sender.say(&Event::Asked(what.to_owned(), bytes));
+        }
+    }
 
-impl Watch for Told {
+    fn answered(&self) {
+        if !self.is_queued.get() {
+            self.sender.say(&Event::Returned);
+        }
+    }
+}
+
+/// The same for a run.
+struct Told<'t, 's>(&'t Teller<'s>);
+
+impl Watch for Told<'_, '_> {
     fn queued(&mut self, what: &str, launches: u32) {
-        say(&Event::Queued(what.to_owned(), launches));
+        self.0.is_queued.set(true);
+        self.0.sender.say(&Event::Queued(what.to_owned(), launches));
     }
 
     fn returned(&mut self) {
-        say(&Event::Returned);
+        self.0.is_queued.set(false);
+        self.0.sender.say(&Event::Returned);
     }
 
     fn progress(&mut self, phase: &str, done: u64, total: u64) {
-        say(&Event::Progress(phase.to_owned(), done, total));
+        self.0.sender.say(&Event::Progress(phase.to_owned(), done, total));
     }
 }
