@@ -19,6 +19,7 @@ pub mod fill;
 pub mod judge;
 pub mod lds;
 pub mod mismatch;
+mod number;
 pub mod pack;
 pub mod pieces;
 pub mod random;

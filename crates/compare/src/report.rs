@@ -116,6 +116,7 @@ pub struct SiteSummary {
     /// Its name.
     pub name: String,
     /// Its dimensions, as they are printed.
+    #[serde(deserialize_with = "crate::number::each_or_nan")]
     pub dims: BTreeMap<String, f64>,
     /// Work-groups.
     pub grid: [u32; 3],
@@ -193,7 +194,8 @@ pub struct StatsSummary {
     pub cos: Option<f64>,
     /// Relative norm of the difference.
     pub relative_norm: Option<f64>,
-    /// Largest difference.
+    /// Largest difference; null when infinite.
+    #[serde(deserialize_with = "crate::number::or_infinite")]
     pub max_abs: f64,
     /// Largest relative difference; null when infinite.
     pub max_rel: Option<f64>,

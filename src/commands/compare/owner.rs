@@ -61,7 +61,9 @@ impl Hang {
 
 impl fmt::Display for Hang {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (seconds, afterwards) = (self.limit.as_secs_f64(), &self.afterwards);
+        // Without the microseconds that some bytes add.
+        let seconds = (self.limit.as_secs_f64() * 100.0).round() / 100.0;
+        let afterwards = &self.afterwards;
         match &self.doing {
             Doing::Launch(whose, number) => write!(
                 f,

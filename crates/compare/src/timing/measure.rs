@@ -105,6 +105,7 @@ pub struct Measured {
     /// Whether the times were steady at the end of the warm-up.
     pub warmup_is_steady: bool,
     /// Host time of queueing one launch, nanoseconds: beside, never subtracted.
+    #[serde(deserialize_with = "crate::number::or_nan")]
     pub launch_overhead_ns: f64,
     /// Timed launches of the test whose outputs were held against the reference's.
     pub checked_launches: u32,

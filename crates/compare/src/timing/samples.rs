@@ -39,6 +39,7 @@ pub struct Sample {
     /// Launches in the stretch.
     pub launches: u32,
     /// Device time per launch, nanoseconds.
+    #[serde(deserialize_with = "crate::number::or_nan")]
     pub time_ns: f64,
 }
 

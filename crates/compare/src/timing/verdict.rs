@@ -61,10 +61,13 @@ pub fn odd_blocks(samples: &Samples) -> Vec<String> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Median of the paired ratios.
+    #[serde(deserialize_with = "crate::number::or_nan")]
     pub value: f64,
     /// Lower end of the interval.
+    #[serde(deserialize_with = "crate::number::or_nan")]
     pub low: f64,
     /// Upper end of the interval.
+    #[serde(deserialize_with = "crate::number::or_nan")]
     pub high: f64,
 }
 
@@ -74,14 +77,17 @@ pub struct Speed {
     /// The statement.
     pub verdict: SpeedVerdict,
     /// The confidence of the intervals.
+    #[serde(deserialize_with = "crate::number::or_nan")]
     pub confidence: f64,
     /// Reference to test: the speed-up.
     pub speedup: Ratio,
     /// Reference to its own copy: what no difference looks like here.
     pub control: Ratio,
     /// Median time of the reference, nanoseconds per launch.
+    #[serde(deserialize_with = "crate::number::or_nan")]
     pub reference_ns: f64,
     /// Median time of the test.
+    #[serde(deserialize_with = "crate::number::or_nan")]
     pub test_ns: f64,
 }
 
