@@ -119,10 +119,8 @@ impl Driver {
             let bytes = c_int::try_from(launch.dynamic_lds_bytes).unwrap_or(c_int::MAX);
             if let Some(set) = self.api.set_function_attribute {
                 // SAFETY: `kernel` is a live handle.
-                self.api.check(
-                    unsafe { set(kernel, attributes::MAX_DYNAMIC_LDS, bytes) },
-                    "asking for that much dynamic LDS",
-                )?;
+                let status = unsafe { set(kernel, attributes::MAX_DYNAMIC_LDS, bytes) };
+                self.api.check(status, "asking for that much dynamic LDS")?;
             }
         }
         let mut size = launch.arguments.len();

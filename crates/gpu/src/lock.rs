@@ -16,7 +16,7 @@ pub struct Lock {
 /// Who holds a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// As the holder wrote it: its process ID.
+    /// As the holder wrote it: `process 1234`; empty when it could not write, or is no process of this machine's.
     pub holder: String,
     /// The lock's file.
     pub path: PathBuf,
@@ -46,12 +46,7 @@ impl Lock {
                 let _ = say_who(&mut file);
                 Ok(Ok(Lock { file }))
             }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut holder = String::new();
-                // What stands there is only shown.
-                let _ = (&mut file).take(100).read_to_string(&mut holder);
-                Ok(Err(Held { holder, path }))
-            }
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(Err(Held { holder: holder(&mut file), path })),
             Err(error) => Err(named(error.into())),
         }
     }
@@ -61,6 +56,14 @@ fn say_who(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     write!(file, "process {}", std::process::id())
+}
+
+/// Who wrote there. A run that is over leaves its own words, and one that may only read cannot replace them.
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let _ = file.take(100).read_to_string(&mut text);
+    let is_alive = |id: &str| id.parse::<u32>().is_ok_and(|id| Path::new(&format!("/proc/{id}")).exists());
+    if text.strip_prefix("process ").is_some_and(is_alive) { text } else { String::new() }
 }
 
 /// Where everybody may write, so that it is one place for everybody: asked of the folder, not of this process's rights.
@@ -115,10 +118,11 @@ mod tests {
     fn a_file_that_can_only_be_read_locks_as_well() {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("lock");
-        std::fs::write(&path, "").expect("a file");
+        std::fs::write(&path, "process 4294967295").expect("a file");
         std::fs::set_permissions(&path, Permissions::from_mode(0o444)).expect("our own");
         let lock = Lock::try_take_at(path.clone()).expect("a file").expect("free");
-        assert!(Lock::try_take_at(path.clone()).expect("a file").is_err());
+        let held = Lock::try_take_at(path.clone()).expect("a file").expect_err("held");
+        assert_ne!(held.holder, "process 4294967295", "that one is no process");
         drop(lock);
         assert!(Lock::try_take_at(path).expect("a file").is_ok());
     }
