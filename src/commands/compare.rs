@@ -5,6 +5,7 @@ pub mod history;
 mod lds;
 pub mod original;
 pub mod owner;
+mod process;
 mod said;
 mod tail;
 pub mod worker;

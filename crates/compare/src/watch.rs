@@ -1,5 +1,6 @@
 //! Who watches a run: for progress, and to end it when a launch does not come back. The run tells before it queues
-//! something that a broken kernel could hang in, and after it has come back.
+//! something that a broken kernel could hang in, and after it has come back. What else a driver is asked for (loading, copying) is
+//! told by the device itself, where it is a [`gpu::watched::Watched`].
 
 /// The watcher of a run.
 pub trait Watch {

@@ -1,18 +1,16 @@
-//! Starts the process that owns the device, listens to it, and ends it when a launch, or anything else that the driver is asked
-//! for, does not come back.
+//! Does a job in a process that owns the device: listens to it, and ends it when a launch, or anything else that the driver is
+//! asked for, does not come back.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use compare::report::Report;
 
-use super::channel::{self, Token};
-use super::tail::Tail;
-use super::worker::{self, Event, Failed, Found, Job, Task};
+use super::process::Worker;
+use super::worker::{Event, Failed, Found, Job, Task};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Progress;
@@ -89,8 +87,6 @@ const DRIVER_TIMEOUT_VARIABLE: &str = "COAX_DRIVER_TIMEOUT";
 const BYTES_PER_SECOND: f64 = 100e6;
 /// Making inputs and comparing outputs, gigabytes of them, needs no driver; a process that says nothing for this long is lost.
 const SILENCE: Duration = Duration::from_secs(600);
-/// How long the system may take to end a process; one that waits for a broken device in the kernel never ends.
-const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often signals are looked for.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -212,7 +208,7 @@ impl<'r> Run<'r> {
         let mut afterwards = match self.worker.end() {
             Some(_) => afterwards(job),
             None => {
-                format!("process {} does not even end when killed: the device may need a reset", self.worker.child.id())
+                format!("process {} does not even end when killed: the device may need a reset", self.worker.id())
             }
         };
         let last = self.worker.printed.last_lines();
@@ -291,75 +287,5 @@ fn answer(job: &Job) -> Answer {
             Err(RecvTimeoutError::Timeout) => return Answer::Late,
             Err(RecvTimeoutError::Disconnected) => return Answer::Died(worker.last_words()),
         }
-    }
-}
-
-struct Worker {
-    child: Child,
-    /// Closed, the worker ends.
-    _stdin: Option<ChildStdin>,
-    events: Receiver<Event>,
-    /// By drivers and kernels, to stdout and stderr.
-    printed: Tail,
-}
-
-impl Worker {
-    fn start(job: &Job, images: &[&[u8]]) -> io::Result<Worker> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg(worker::ARGUMENT)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let (stdin, Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
-            return Err(io::Error::other("no pipes"));
-        };
-        let token = Token::random();
-        let events = channel::listen(stdout, &token);
-        let mut worker = Worker { child, _stdin: None, events, printed: Tail::of(stderr) };
-        if let Some(mut to) = stdin {
-            match worker::hand_over(&mut to, &token, job, images) {
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
-                _ => worker._stdin = Some(to),
-            }
-        }
-        Ok(worker)
-    }
-
-    /// Ends the process; none when that takes too long.
-    fn end(&mut self) -> Option<ExitStatus> {
-        let _ = self.child.kill();
-        self.wait()
-    }
-
-    /// How it ended; none when it does not in time.
-    fn wait(&mut self) -> Option<ExitStatus> {
-        let until = Instant::now() + END_TIMEOUT;
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
-                Ok(None) | Err(_) => return None,
-            }
-        }
-    }
-
-    /// How a process that ended by itself ended.
-    fn last_words(&mut self) -> String {
-        let how = match self.wait() {
-            Some(status) => status.to_string(),
-            None => {
-                self.end();
-                "it closed its pipe and did not end".into()
-            }
-        };
-        let last = self.printed.last_lines();
-        if last.is_empty() { how } else { format!("{how}: {last}") }
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.end();
     }
 }
