@@ -51,9 +51,10 @@ enum Doing {
 }
 
 impl Hang {
-    /// Whether it says something of the test: a launch of it, or that it cannot be loaded.
+    /// Whether it says something of the test: a launch of it, or that it cannot be loaded. Not `checking the test by the
+    /// reference`, which launches the reference.
     pub fn is_the_test_s(&self) -> bool {
-        matches!(&self.doing, Doing::Launch(what, _) | Doing::Call(what) if what.contains("test"))
+        matches!(&self.doing, Doing::Launch(what, _) | Doing::Call(what) if what.ends_with("test"))
     }
 }
 
