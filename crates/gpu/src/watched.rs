@@ -1,7 +1,8 @@
 //! A device whose calls are told to somebody before they are made and when they came back. A driver may hang in any of them;
 //! who watches from another process has to know in which.
 //!
-//! Launches and events are not told: they stand inside timed regions, and whoever launches says so at a better place.
+//! What is only queued is not told: launches and events stand inside timed regions, fills and copies within the device come by
+//! thousands between them. Who launches says so at a better place; the others show where they are waited for.
 
 use crate::{Address, Device, DeviceInfo, Event, Kernel, KernelLimits, Launch, Memory, Module, Result, Telemetry};
 
@@ -69,11 +70,11 @@ impl Device for Watched<'_> {
     }
 
     fn copy(&self, to: Address, from: Address, bytes: u64) -> Result<()> {
-        self.told("copying within the device", bytes, |device| device.copy(to, from, bytes))
+        self.device.copy(to, from, bytes)
     }
 
     fn fill(&self, to: Address, word: u32, words: u64) -> Result<()> {
-        self.told("filling device memory", words.saturating_mul(4), |device| device.fill(to, word, words))
+        self.device.fill(to, word, words)
     }
 
     fn load(&self, image: &[u8]) -> Result<Module> {
