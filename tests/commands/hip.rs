@@ -187,7 +187,8 @@ fn compares() -> Result<(), Failed> {
     assert!(said.stdout.contains(" timed launches checked,"), "{}", said.stdout);
     let said = desk.compare("hipExtModuleLaunchKernel=701", &timed)?;
     assert_eq!(said.exit, 2, "{}", said.stdout);
-    assert!(said.stderr.contains("hipErrorLaunchOutOfResources"), "{}", said.stderr);
+    let told = format!("{}{}", said.stdout, said.stderr);
+    assert!(told.contains("launch of 4x1x1 work-groups") && told.contains("hipErrorLaunchOutOfResources"), "{told}");
     // The second device.
     let said = desk.compare("devices=2", &["--device", "hip:1"])?;
     ends(&said, 0, "BIT-IDENTICAL", &[])?;
