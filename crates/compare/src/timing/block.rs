@@ -58,7 +58,6 @@ impl Sizes {
     /// are too few, more are asked for.
     pub fn launches(&mut self, time_ns: f64, min_sample: Duration) -> u32 {
         if self.restores {
-            self.sets = self.sets.max(2.min(self.most));
             return 1;
         }
         let wanted = (min_sample.as_nanos() as f64 / time_ns.max(SHORTEST_NS)).ceil() as u32;
@@ -183,10 +182,10 @@ impl Block {
     }
 
     /// A set for launches in front of the sample, if there is one to spare: the one that will be used last, so that its data
-    /// are not in the cache when its turn comes.
+    /// are not in the cache when its turn comes. None for a kernel that needs its buffers restored before each launch.
     pub fn lead(&self) -> Option<&BufferSet> {
         let count = self.sets.len();
-        (count > self.launches).then(|| &self.sets[(self.first + count - 1) % count])
+        (count > self.launches && self.pristine.is_none()).then(|| &self.sets[(self.first + count - 1) % count])
     }
 
     /// Which set has the inputs of a set.
