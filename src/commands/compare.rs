@@ -52,9 +52,10 @@ pub struct Opts {
     /// How it is launched: a site file, or a built-in site
     #[arg(long, value_name = "FILE|NAME")]
     site: PathBuf,
-    /// What outputs must fulfil where the site does not say: bits, or cos=, norm=, max_abs=, max_rel=, ulp= with commas
-    #[arg(long, default_value = "bits", value_name = "REQUIREMENT")]
-    require: String,
+    /// What outputs must fulfil, beside what the site says: bits, or cos=, norm=, max_abs=, max_rel=, ulp= with commas [default:
+    /// what the site says, else bits]
+    #[arg(long, value_name = "REQUIREMENT")]
+    require: Option<String>,
     /// Accept that the kernels declare different LDS, scratch, work-group sizes or arguments
     #[arg(long)]
     allow_metadata: bool,
@@ -141,7 +142,7 @@ impl Running {
         &self,
         images: &Images,
         site: SiteSource,
-        requirement: &str,
+        requirement: Option<&str>,
         allow_metadata: bool,
     ) -> std::io::Result<Ending> {
         let timing = self.benchmark.then_some(TimingOptions {
@@ -164,7 +165,7 @@ impl Running {
                 reference: images.names[0].clone(),
                 test: images.names[1].clone(),
                 site,
-                requirement: requirement.to_owned(),
+                requirement: requirement.map(str::to_owned),
                 seed: self.seed,
                 allow_metadata,
                 timing,
@@ -219,7 +220,7 @@ impl Opts {
         };
         let images = Images::read([&self.reference, &self.test]).map_err(one)?;
         let stored = self.against.as_deref().map(history::read).transpose().map_err(one)?;
-        let ending = self.running.run(&images, site, &self.require, self.allow_metadata);
+        let ending = self.running.run(&images, site, self.require.as_deref(), self.allow_metadata);
         let report = match ended(ending.map_err(|error| one(format!("the device's process: {error}")))?) {
             Ok(report) => report,
             Err(end) => return Ok(*end),

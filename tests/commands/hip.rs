@@ -6,6 +6,7 @@ use crate::Test;
 use crate::process;
 use crate::run::{Said, coax, data};
 use crate::workdir::WorkDirectory;
+use codeobj::CodeObject;
 use libtest_mimic::Failed;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 pub const TESTS: &[Test] = &[
     ("a_code_object_is_compared_through_hip", "", compares),
     ("a_test_that_declares_more_is_another_kernel", "", declares_more),
+    ("a_descriptor_that_says_something_else_is_another_kernel", "", declares_otherwise),
+    ("a_test_that_cannot_be_launched_as_the_reference_is_refused", "", cannot_be_launched_alike),
     ("every_failure_of_a_driver_is_one_line_with_its_exit_code", "", failures),
     ("a_launch_that_hangs_or_crashes_is_told", "", ends_badly),
     ("a_driver_that_hangs_elsewhere_is_told", "", hangs_elsewhere),
@@ -215,6 +218,65 @@ fn declares_more() -> Result<(), Failed> {
     Ok(())
 }
 
+/// What the hardware reads is in the descriptor, whatever the metadata says.
+fn declares_otherwise() -> Result<(), Failed> {
+    let desk = Desk::fake()?;
+    let reference = fs::read(desk.work.path.join("ref.co"))?;
+    let object = CodeObject::parse(&reference).map_err(|error| error.to_string())?;
+    let descriptor = object.kernels[0].descriptor.as_ref()?.file_range.start;
+    let test = |at: usize, byte: u8, options: &[&str]| {
+        let mut test = reference.clone();
+        assert_ne!(test[at], byte);
+        test[at] = byte;
+        fs::write(desk.work.path.join("test.co"), test)?;
+        desk.compare("", options)
+    };
+    // Offsets and bits are those of LLVM's AMDGPUUsage.
+    for (at, byte, reason) in [
+        (1, 0x80, "group_segment_fixed_size is 0 in the reference, 32768 in the test"),
+        (5, 1, "private_segment_fixed_size is 0 in the reference, 256 in the test"),
+        (49, 0x30, "float_round_mode_32 is 0 in the reference, 3 in the test"),
+    ] {
+        let said = test(descriptor + at, byte, &[])?;
+        ends(&said, 1, "FAIL", &[])?;
+        assert!(said.stdout.contains(&format!("reason: the descriptor differs: {reason}\n")), "{}", said.stdout);
+        ends(&test(descriptor + at, byte, &["--allow-metadata"])?, 0, "BIT-IDENTICAL", &[])?;
+    }
+    let said = test(descriptor + 1, 0x80, &[])?;
+    let reason = "reason: the test contradicts itself: `.group_segment_fixed_size` is 0 in the metadata and 32768 in the descriptor\n";
+    assert!(said.stdout.contains(reason), "{}", said.stdout);
+    // Another number of registers is what edits are about.
+    ends(&test(descriptor + 48, reference[descriptor + 48] + 1, &[])?, 0, "BIT-IDENTICAL", &[])
+}
+
+/// A launch that fits the reference alone is made for neither, whatever is allowed.
+fn cannot_be_launched_alike() -> Result<(), Failed> {
+    let desk = Desk::fake()?;
+    let reference = fs::read(desk.work.path.join("ref.co"))?;
+    let find = |what: &[u8]| reference.windows(what.len()).position(|window| window == what).ok_or("not there");
+    // The scalar stands at byte 24, and a work-group may have 256 work-items: MessagePack's 0xcd 0x01 0x00.
+    let offset = find(b".offset\x18")? + 7;
+    let size = b".max_flat_workgroup_size";
+    let most = find(size)? + size.len();
+    assert_eq!(reference[most..most + 3], [0xcd, 1, 0]);
+    for (at, bytes, error) in [
+        (
+            offset,
+            &[28][..],
+            "test.co: `n` stands at byte 28 of the arguments, in the reference at 24: one launch cannot fit both",
+        ),
+        (most + 1, &[0, 64], "test.co: block has 256 work-items; .max_flat_workgroup_size is 64"),
+    ] {
+        let mut test = reference.clone();
+        test[at..at + bytes.len()].copy_from_slice(bytes);
+        fs::write(desk.work.path.join("test.co"), test)?;
+        for options in [&[][..], &["--allow-metadata"]] {
+            ends(&desk.compare("", options)?, 2, "NOT ESTABLISHED", &[error])?;
+        }
+    }
+    Ok(())
+}
+
 fn failures() -> Result<(), Failed> {
     let desk = Desk::fake()?;
     let driver = format!("driver library HIP 60443484 ({})", desk.hip);
@@ -254,14 +316,16 @@ fn failures() -> Result<(), Failed> {
     let (bytes, rest) = error.split_once(' ').unwrap_or_default();
     let is_told = rest == "bytes of device memory asked for, 268435456 free: hipErrorOutOfMemory";
     assert!(is_told && bytes.parse::<u64>().is_ok(), "{error}");
-    // Whose launch it was: the order of the two is random.
+    // The reference runs first: what is refused there is no fault of the edit.
     for (script, error) in [
-        ("hipModuleLaunchKernel=701", format!("{launch}: hipErrorLaunchOutOfResources")),
+        (
+            "hipModuleLaunchKernel=701",
+            format!("{launch}: hipErrorLaunchOutOfResources; site.toml may not fit the kernel or the device"),
+        ),
         ("late=700", "what was queued failed: hipErrorIllegalAddress".into()),
     ] {
-        let said = desk.compare(script, &[])?;
-        let whose = if said.stderr.starts_with("error: test: ") { "test" } else { "reference" };
-        ends(&said, 2, "NOT ESTABLISHED", &[&format!("{whose}: {error}")]).map_err(|why| of(script, &why))?;
+        let error = format!("reference: {error}");
+        ends(&desk.compare(script, &[])?, 2, "NOT ESTABLISHED", &[&error]).map_err(|why| of(script, &why))?;
     }
     // A variable of the user's may be why.
     let mut hidden = Desk::fake()?;
@@ -273,7 +337,7 @@ fn failures() -> Result<(), Failed> {
     ends(&other, 3, "NOT AVAILABLE", &["hip:2: the last device is hip:1 (HIP_VISIBLE_DEVICES counts)"])?;
     // The metadata knows the kernels before the driver is asked.
     fs::write(desk.work.path.join("site.toml"), SITE.replace("vector_add", "vector_sub"))?;
-    let error = "ref.co: no kernel `vector_sub`; there are vector_add";
+    let error = "ref.co: no kernel `vector_sub`; there are `vector_add`";
     ends(&desk.compare("", &[])?, 2, "NOT ESTABLISHED", &[error])?;
     // Without the two pointers at its end.
     fs::write(desk.work.path.join("site.toml"), SITE)?;

@@ -1,25 +1,27 @@
 //! From what was seen to a verdict. Reasons are in the order of their weight: what makes the question unanswerable, then what
 //! is wrong with the test, then numbers.
 
-use crate::correctness::{Conduct, Observed};
+use crate::correctness::{Conduct, Observed, Round};
 use crate::report::{Report, Timing, Verdict};
-use crate::requirement::{Outcome, Requirement};
+use crate::requirement::{Finding, Outcome, Requirement};
 use crate::site::{Buffer, Site};
 use crate::timing::estimate::MIN_BLOCKS;
 use crate::timing::verdict::odd_blocks;
 use crate::timing::{CacheMode, SpeedVerdict};
 
-/// Judges correctness. `differences` are those of the metadata that nobody accepted.
+/// Judges correctness. `requested` is what the user asks of all outputs, beside what the site says of each; `differences` are
+/// those of the metadata that nobody accepted.
 pub fn judge(
     report: &mut Report,
     site: &Site,
     observed: &Observed,
-    requirement: &Requirement,
+    requested: Option<&Requirement>,
     differences: Vec<String>,
 ) {
     let unanswerable = unanswerable(observed);
     let wrong = wrong_conduct("test", &observed.test);
-    let outputs = judge_outputs(site, observed, requirement);
+    let outputs = judge_outputs(site, observed, requested);
+    let evidence = judge_evidence(site, observed);
     report.requirement = outputs.requirement;
     report.metadata_agrees = differences.is_empty();
     report.verdict = match () {
@@ -28,6 +30,8 @@ pub fn judge(
         () if !wrong.is_empty() || !differences.is_empty() => Verdict::Fail,
         () if outputs.outcome == Outcome::Missed => Verdict::Fail,
         () if outputs.outcome == Outcome::NotEstablished => Verdict::NotEstablished,
+        // A difference that was seen is an answer whatever else was not seen; sameness is none.
+        () if !evidence.missing.is_empty() => Verdict::NotEstablished,
         () if outputs.is_identical => Verdict::BitIdentical,
         () => Verdict::Met,
     };
@@ -41,6 +45,8 @@ pub fn judge(
     report.reasons.extend(wrong);
     report.reasons.extend(differences);
     report.reasons.extend(outputs.reasons);
+    report.reasons.extend(evidence.missing);
+    report.notes.extend(evidence.notes);
     report.notes.extend(outputs.notes);
 }
 
@@ -133,22 +139,68 @@ fn unanswerable(observed: &Observed) -> Vec<String> {
     if outputs().next().is_none() {
         reasons.push("no output was compared: the site has none, or no round ended".into());
     }
-    let unwritten = outputs().find(|output| output.units > 0 && output.untouched == output.units);
-    if let Some(output) = unwritten {
-        reasons.push(format!("neither kernel wrote anything to `{}`", output.name));
-    }
+    let mut unwritten: Vec<&str> = outputs()
+        .filter(|output| output.elements > 0 && output.untouched == output.elements)
+        .map(|output| output.name.as_str())
+        .collect();
+    unwritten.sort_unstable();
+    unwritten.dedup();
+    reasons.extend(unwritten.iter().map(|name| format!("neither kernel wrote anything to `{name}`")));
     reasons
 }
 
 fn wrong_conduct(whose: &str, conduct: &Conduct) -> Vec<String> {
     let trespasses = conduct.trespasses.iter().map(|trespass| format!("{whose}: {trespass}"));
     let changed = conduct.changed_inputs.iter().map(|name| format!("{whose}: changed its input `{name}`"));
-    trespasses.chain(changed).collect()
+    let disturbs = conduct
+        .disturbs_reference
+        .then(|| format!("{whose}: the reference computes something else after the {whose} has run"));
+    trespasses.chain(changed).chain(disturbs).collect()
 }
 
-/// What an output has to fulfil: what the site says of it, else what is required of all.
-pub fn requirement_of<'r>(buffer: &'r Buffer, requirement: &'r Requirement) -> &'r Requirement {
-    buffer.requirement.as_ref().unwrap_or(requirement)
+/// What a "the same" needs besides numbers that are the same.
+#[derive(Default)]
+struct Evidence {
+    /// What was not seen.
+    missing: Vec<String>,
+    /// The same where the site says that it is meant.
+    notes: Vec<String>,
+}
+
+fn judge_evidence(site: &Site, observed: &Observed) -> Evidence {
+    let mut evidence = Evidence::default();
+    let mut say = |is_meant: bool, what: String, way_out: &str| match is_meant {
+        true => evidence.notes.push(format!("{what}, as the site allows")),
+        false => evidence.missing.push(format!("{what}; {way_out}")),
+    };
+    for (name, buffer) in site.buffers().filter(|(_, buffer)| buffer.is_compared()) {
+        let outputs = observed.rounds.iter().flat_map(|round| &round.outputs).filter(|output| output.name == name);
+        let most = outputs.map(|output| output.untouched).max().unwrap_or_default();
+        let way_out = "if that is meant, say unwritten = \"allowed\" in its [[arg]]";
+        if most > 0 {
+            let elements = buffer.elements;
+            say(
+                buffer.may_stay_unwritten,
+                format!("`{name}`: {most} of {elements} elements are written by neither kernel"),
+                way_out,
+            );
+        }
+        if observed.unchanged.iter().any(|unchanged| unchanged == name) {
+            say(buffer.may_stay_unwritten, format!("the reference does not change `{name}`"), way_out);
+        }
+    }
+    let has_inputs = site.buffers().any(|(_, buffer)| buffer.fill.is_some());
+    let varied = observed.rounds.iter().skip(1).any(|round| round.has_other_inputs);
+    if has_inputs && !varied && !observed.rounds.is_empty() {
+        say(
+            site.has_fixed_inputs,
+            "every input is fixed (constant, or whole numbers that could be indices): a result that is remembered cannot be \
+             told from one that is computed"
+                .into(),
+            "give an input another fill, or say fixed-inputs = true in the site",
+        );
+    }
+    evidence
 }
 
 struct Outputs {
@@ -159,49 +211,104 @@ struct Outputs {
     notes: Vec<String>,
 }
 
-fn judge_outputs(site: &Site, observed: &Observed, requirement: &Requirement) -> Outputs {
+fn judge_outputs(site: &Site, observed: &Observed, requested: Option<&Requirement>) -> Outputs {
     let mut judged = Outputs {
         outcome: Outcome::Met,
         is_identical: true,
-        requirement: requirement.to_string(),
+        requirement: describe_requirements(site, requested),
         reasons: Vec::new(),
         notes: Vec::new(),
     };
     for (name, buffer) in site.buffers().filter(|(_, buffer)| buffer.is_compared()) {
-        let own = requirement_of(buffer, requirement);
-        if own != requirement {
-            judged.requirement.push_str(&format!("; `{name}`: {own}"));
-        }
+        let required = required(buffer, requested);
+        let mut findings = Findings::default();
         for round in &observed.rounds {
             let Some(output) = round.outputs.iter().find(|output| output.name == name) else { continue };
-            let judgement = own.check(&output.stats);
-            judged.is_identical &= output.stats.is_identical() && output.one_sided == 0;
-            let mut outcome = judgement.outcome;
-            if output.one_sided > 0 {
-                outcome = Outcome::Missed;
-                judged.reasons.push(format!("`{name}`: {} elements are written by one kernel only", output.one_sided));
+            judged.is_identical &= output.stats.is_identical() && output.one_sided() == 0;
+            for (who, count) in [("reference", output.only_by_reference), ("test", output.only_by_test)] {
+                if count > 0 {
+                    let what = if buffer.dtype.bits() % 8 == 0 { "elements" } else { "bytes" };
+                    findings.add(round, Outcome::Missed, format!("{count} {what} are written by the {who} only"));
+                }
             }
-            if outcome != Outcome::Met {
-                let unmet = judgement.findings.iter().filter(|finding| finding.outcome != Outcome::Met);
-                judged
-                    .reasons
-                    .extend(unmet.map(|finding| format!("`{name}` ({}): {}", round.kind.name(), finding.text)));
+            // Two requirements may say the same.
+            let mut checked: Vec<Finding> = Vec::new();
+            for finding in required.iter().flat_map(|required| required.check(&output.stats).findings) {
+                if !checked.contains(&finding) {
+                    checked.push(finding);
+                }
             }
-            judged.outcome = judged.outcome.max(outcome);
-            if output.untouched > 0 {
-                judged.notes.push(format!(
-                    "`{name}`: {} of {} elements are written by neither kernel",
-                    output.untouched, output.units
-                ));
-            }
+            checked.into_iter().for_each(|finding| findings.add(round, finding.outcome, finding.text));
             if output.stats.reference.constant.is_some() && output.stats.elements > 1 {
                 judged.notes.push(format!(
                     "`{name}`: the reference writes the same value everywhere: inputs that say so little prove little"
                 ));
             }
         }
+        judged.outcome = judged.outcome.max(findings.worst());
+        judged.reasons.extend(findings.lines(name, observed.rounds.len()));
     }
     judged.notes.sort();
     judged.notes.dedup();
     judged
+}
+
+/// What an output has to fulfil: what the site says of it, and what the user asks for; bits when nobody says anything.
+pub fn required<'r>(buffer: &'r Buffer, requested: Option<&'r Requirement>) -> Vec<&'r Requirement> {
+    let mut all: Vec<&Requirement> = requested.into_iter().chain(&buffer.requirement).collect();
+    all.dedup();
+    if all.is_empty() { vec![&Requirement::Bits] } else { all }
+}
+
+/// In a line: once when it is the same for all outputs.
+fn describe_requirements(site: &Site, requested: Option<&Requirement>) -> String {
+    let outputs = site.buffers().filter(|(_, buffer)| buffer.is_compared());
+    let each: Vec<(&str, String)> = outputs
+        .map(|(name, buffer)| {
+            let all: Vec<String> = required(buffer, requested).iter().map(ToString::to_string).collect();
+            (name, all.join(" and "))
+        })
+        .collect();
+    match each.split_first() {
+        Some(((_, first), others)) if others.iter().all(|(_, other)| other == first) => first.clone(),
+        Some(_) => each.iter().map(|(name, text)| format!("`{name}`: {text}")).collect::<Vec<_>>().join("; "),
+        None => requested.unwrap_or(&Requirement::Bits).to_string(),
+    }
+}
+
+/// What is not met, of one output; what several rounds say alike is told once.
+#[derive(Default)]
+struct Findings {
+    found: Vec<Found>,
+}
+
+struct Found {
+    outcome: Outcome,
+    text: String,
+    rounds: Vec<&'static str>,
+}
+
+impl Findings {
+    fn add(&mut self, round: &Round, outcome: Outcome, text: String) {
+        if outcome == Outcome::Met {
+            return;
+        }
+        match self.found.iter_mut().find(|found| found.text == text) {
+            Some(found) => found.rounds.push(round.name()),
+            None => self.found.push(Found { outcome, text, rounds: vec![round.name()] }),
+        }
+    }
+
+    fn worst(&self) -> Outcome {
+        self.found.iter().map(|found| found.outcome).max().unwrap_or(Outcome::Met)
+    }
+
+    fn lines(self, name: &str, rounds: usize) -> impl Iterator<Item = String> {
+        self.found.into_iter().map(move |mut found| {
+            let all = rounds > 1 && found.rounds.len() == rounds;
+            found.rounds.dedup();
+            let rounds = if all { "all rounds".to_owned() } else { found.rounds.join("; ") };
+            format!("`{name}` ({rounds}): {}", found.text)
+        })
+    }
 }

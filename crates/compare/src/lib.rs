@@ -12,6 +12,7 @@
 
 pub mod buffers;
 pub mod correctness;
+pub mod declared;
 pub mod dtype;
 pub mod error;
 pub mod expected;

@@ -128,6 +128,18 @@ impl Layout {
         differing.map(tell).collect()
     }
 
+    /// Arguments that stand elsewhere than in another kernel's layout.
+    pub fn moved_from(&self, site: &Site, other: &Layout) -> Vec<String> {
+        let pairs = site.arguments.iter().zip(self.offsets.iter().zip(&other.offsets));
+        pairs
+            .filter(|(_, (own, other))| own != other)
+            .map(|(argument, (own, other))| {
+                let name = &argument.name;
+                format!("`{name}` stands at byte {own} of the arguments, in the reference at {other}: one launch cannot fit both")
+            })
+            .collect()
+    }
+
     fn of(site: &Site, offsets: Vec<u64>) -> Result<Layout, Vec<String>> {
         let mut spans: Vec<(u64, u64, &str)> = site
             .arguments

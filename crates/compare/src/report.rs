@@ -9,7 +9,7 @@ use gpu::{Device, Telemetry};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::correctness::{Conduct, Observed, RoundKind, RoundOutput};
+use crate::correctness::{Conduct, Observed, Round, RoundKind, RoundOutput};
 use crate::site::Site;
 use crate::stats::{Side, Stats};
 use crate::timing::measure::Measured;
@@ -167,9 +167,11 @@ pub struct RoundSummary {
     pub kind: RoundKind,
     /// Seed of the inputs.
     pub seed: u64,
-    /// Reference against test.
+    /// Whether the inputs were those of no round before.
+    pub has_other_inputs: bool,
+    /// Reference against test, without the elements that neither wrote.
     pub stats: StatsSummary,
-    /// Units that neither wrote.
+    /// Elements that neither wrote.
     pub untouched: u64,
     /// Units that one wrote and the other did not.
     pub one_sided: u64,
@@ -179,6 +181,13 @@ pub struct RoundSummary {
     pub clusters: Vec<String>,
     /// The same as a drawing.
     pub map: Vec<String>,
+}
+
+impl RoundSummary {
+    /// As it is printed.
+    pub fn name(&self) -> &'static str {
+        self.kind.name(self.has_other_inputs)
+    }
 }
 
 /// [`Stats`] as JSON can hold them: what is no number is null.
@@ -343,19 +352,20 @@ impl Report {
         for output in &mut self.outputs {
             let seen = observed.rounds.iter().flat_map(|round| round.outputs.iter().map(move |found| (round, found)));
             let own = seen.filter(|(_, found)| found.name == output.name);
-            output.rounds.extend(own.map(|(round, found)| summarize(round.kind, round.seed, found)));
+            output.rounds.extend(own.map(|(round, found)| summarize(round, found)));
         }
     }
 }
 
-fn summarize(kind: RoundKind, seed: u64, output: &RoundOutput) -> RoundSummary {
+fn summarize(round: &Round, output: &RoundOutput) -> RoundSummary {
     let first = output.mismatches.iter().flat_map(|mismatches| &mismatches.first);
     RoundSummary {
-        kind,
-        seed,
+        kind: round.kind,
+        seed: round.seed,
+        has_other_inputs: round.has_other_inputs,
         stats: (&output.stats).into(),
         untouched: output.untouched,
-        one_sided: output.one_sided,
+        one_sided: output.one_sided(),
         first_mismatches: first
             .map(|found| {
                 let at: Vec<String> = found.at.iter().map(u64::to_string).collect();

@@ -177,6 +177,13 @@ impl FromStr for Requirement {
                 return Err(Error::new(format!("requirement `{text}` bounds `{}` twice", bound.measure)));
             }
         }
+        // Twice the output has a cosine of 1, and so has a thousandth of it.
+        if bounds.iter().all(|bound| bound.measure == Measure::Cos) {
+            return Err(Error::new(format!(
+                "requirement `{text}`: the cosine does not see a wrong size; bound norm=, max_abs=, max_rel= or ulp= too, as in \
+                 {text},norm=1e-3"
+            )));
+        }
         Ok(Requirement::Bounds(bounds))
     }
 }
@@ -193,12 +200,16 @@ impl FromStr for Bound {
         let &(measure, _) = MEASURES.iter().find(|(_, known)| *known == word.trim()).ok_or_else(known)?;
         let value: f64 =
             number.trim().parse().map_err(|_| Error::new(format!("`{number}` in `{text}` is no number")))?;
-        // A bound that anything keeps, or nothing, is a mistake.
-        let (range, expected) = match measure {
-            Measure::Cos => (-1.0..=1.0, "-1 to 1"),
-            _ => (0.0..=f64::MAX, "0 or above"),
+        // A bound that anything keeps is a mistake: all zeros have a relative norm of 1 and a relative difference of 1.
+        let (is_bound, expected) = match measure {
+            Measure::Cos => (value > 0.0 && value <= 1.0, "above 0 and at most 1"),
+            Measure::Norm | Measure::MaxRel => ((0.0..1.0).contains(&value), "0 or above, and below 1"),
+            Measure::MaxAbs => ((0.0..=f64::MAX).contains(&value), "0 or above, and finite"),
+            Measure::Ulp => {
+                (value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value), "a whole number below 2^32")
+            }
         };
-        if !range.contains(&value) {
+        if !is_bound {
             return Err(Error::new(format!("`{text}`: expected {expected}")));
         }
         Ok(Bound { measure, value })
@@ -230,5 +241,37 @@ pub fn seed_verdict(unsigned: &Stats, signed: Option<&Stats>) -> SeedVerdict {
         Some(Outcome::NotEstablished) | None => SeedVerdict::NotEstablished,
         Some(Outcome::Missed) if signed.is_some() && bounds == Some(Outcome::Met) => SeedVerdict::Close,
         Some(Outcome::Missed) => SeedVerdict::Fail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_that_hold_whatever_the_output_is_are_refused() {
+        let refused = |text: &str| text.parse::<Requirement>().map(|_| ()).map_err(|why| why.to_string());
+        for (text, part) in [
+            ("cos=0.999", "as in cos=0.999,norm=1e-3"),
+            ("cos=1.0", "the cosine does not see a wrong size"),
+            ("cos=0,norm=1e-3", "`cos=0`: expected above 0 and at most 1"),
+            ("cos=-1", "above 0 and at most 1"),
+            ("cos=nan,ulp=1", "above 0 and at most 1"),
+            ("norm=1", "0 or above, and below 1"),
+            ("norm=-0.1", "0 or above, and below 1"),
+            ("max_rel=1", "0 or above, and below 1"),
+            ("max_rel=inf", "0 or above, and below 1"),
+            ("max_abs=inf", "0 or above, and finite"),
+            ("ulp=1.5", "a whole number below 2^32"),
+            ("ulp=4294967296", "a whole number below 2^32"),
+            ("norm=1e-3,norm=1e-2", "twice"),
+            ("", "expected `bits`"),
+        ] {
+            let said = refused(text).expect_err(text);
+            assert!(said.contains(part), "{text}: {said}");
+        }
+        for text in ["bits", "cos=1,norm=0", "max_abs=3", "max_rel=0.5", "ulp=4294967295", "cos=0.999, ulp=2"] {
+            assert_eq!(refused(text), Ok(()), "{text}");
+        }
     }
 }

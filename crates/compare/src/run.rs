@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use codeobj::metadata::KernelMetadata;
-use codeobj::{CodeObject, Detail};
-use gpu::{Device, ErrorKind, KernelLimits};
+use codeobj::{CodeObject, Detail, Kernel};
+use gpu::{Device, ErrorKind};
 
 use crate::correctness;
+use crate::declared::{self, Declared};
 use crate::judge;
 use crate::lds::Filler;
 use crate::pack::{self, Layout};
@@ -35,8 +35,8 @@ pub struct Request {
     pub reference: Image,
     /// The one that is judged.
     pub test: Image,
-    /// What outputs must fulfil where the site does not say; bits when nobody does.
-    pub requirement: Requirement,
+    /// What all outputs must fulfil, beside what the site says of each; bits when nobody says anything.
+    pub requirement: Option<Requirement>,
     /// Of the inputs.
     pub seed: u64,
     /// Whether the kernels may declare different things (LDS, scratch, work-group size).
@@ -93,25 +93,14 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
     for object in [&reference, &test] {
         object.refuse_other_target(&info.target).map_err(Failure::NotAvailable)?;
     }
-    let kernel = find_kernel(site, &reference, &test)?;
-    let (kernel, [declared, declared_by_test]) = loadable_kernel(device, request, &kernel)?;
-    let (mut findings, mut problems) = (Vec::new(), Vec::new());
-    let (static_lds_bytes, layout) = match (reference.kernel(&kernel), test.kernel(&kernel)) {
-        (Some(a), Some(b)) => {
-            findings.extend(metadata_differences(a, b));
-            (a.group_segment_fixed_size.value().unwrap_or_default(), Layout::from_metadata(site, a))
-        }
-        _ => {
-            findings.extend(declared.differences(&declared_by_test));
-            (declared.limits.static_lds_bytes.into(), Layout::from_site(site))
-        }
+    let candidates = find_kernel(site, &reference, &test)?;
+    let (kernel, declared) = loadable_kernel(device, request, &candidates)?;
+    let kernels = [reference.kernel(&kernel), test.kernel(&kernel)];
+    let layout = common_layout(site, request, kernels, &declared, info.max_lds_bytes).map_err(Failure::BadInput)?;
+    let mut findings = match kernels {
+        [Some(a), Some(b)] => declared::differences(reference.processor(), a, b),
+        _ => declared[0].differences(&declared[1]),
     };
-    problems.extend(pack::lds_problem(site, static_lds_bytes, info.max_lds_bytes));
-    let layout = layout.map_err(|why| Failure::BadInput([why, problems.clone()].concat()))?;
-    problems.extend(declared.parameters.iter().flat_map(|parameters| layout.differences(site, parameters)));
-    if !problems.is_empty() {
-        return Err(Failure::BadInput(problems));
-    }
     if !request.allow_metadata && !findings.is_empty() {
         findings.push("--allow-metadata accepts that the kernels declare different things".into());
     }
@@ -133,7 +122,7 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
         filler.unload(device)?;
     }
     report.fill_in(&observed);
-    judge::judge(&mut report, site, &observed, &request.requirement, differs);
+    judge::judge(&mut report, site, &observed, request.requirement.as_ref(), differs);
     if let Some(settings) = &request.timing {
         // Timing asks the reference again; what the rounds kept would only take memory.
         let inputs = std::mem::take(&mut observed.inputs);
@@ -169,7 +158,7 @@ fn time(
     request: &Request,
     watch: &mut dyn Watch,
 ) -> gpu::Result<Timing> {
-    let timed = Timed { subject, inputs, requirement: &request.requirement };
+    let timed = Timed { subject, inputs, requirement: request.requirement.as_ref() };
     let info = subject.device.info();
     let before = subject.device.telemetry();
     let measured = measure(&timed, settings, watch)?;
@@ -191,6 +180,9 @@ struct Object<'i> {
 
 impl<'i> Object<'i> {
     fn read(image: &'i Image) -> Result<Object<'i>, String> {
+        if image.bytes.is_empty() {
+            return Err(format!("{}: the file is empty", image.name));
+        }
         let code_object = match codeobj::container::sniff(&image.bytes) == Some(codeobj::container::Kind::CodeObject) {
             true => {
                 Some(CodeObject::parse_with(&image.bytes, Detail::Full).map_err(|e| format!("{}: {e}", image.name))?)
@@ -200,9 +192,23 @@ impl<'i> Object<'i> {
         Ok(Object { image, code_object })
     }
 
-    fn kernel(&self, name: &str) -> Option<&KernelMetadata> {
+    fn kernel(&self, name: &str) -> Option<&Kernel> {
         let kernels = &self.code_object.as_ref()?.kernels;
-        kernels.iter().find(|kernel| kernel.name == name).map(|kernel| &kernel.metadata)
+        kernels.iter().find(|kernel| kernel.name == name)
+    }
+
+    fn processor(&self) -> Option<&str> {
+        self.code_object.as_ref()?.target.processor.as_deref()
+    }
+
+    /// Whether it has one of these kernels; what only a driver reads may have it.
+    fn may_have_one_of(&self, names: &[String]) -> bool {
+        self.code_object.is_none() || names.iter().any(|name| self.kernel(name).is_some())
+    }
+
+    fn without_kernel(&self, names: &[String]) -> String {
+        let kernels = self.code_object.iter().flat_map(|object| &object.kernels);
+        no_kernel(&self.image.name, names, Some(kernels.map(|kernel| kernel.name.clone()).collect()))
     }
 
     /// A device whose target is not known is left to say for itself.
@@ -218,21 +224,46 @@ impl<'i> Object<'i> {
 
 /// Candidates for the kernel's name: those that the metadata of both images has, or all where a driver has to say.
 fn find_kernel(site: &Site, reference: &Object<'_>, test: &Object<'_>) -> Result<Vec<String>, Failure> {
+    let lacking = |object: &&Object<'_>| !object.may_have_one_of(&site.kernels);
+    let lacking: Vec<&Object<'_>> = [reference, test].into_iter().filter(lacking).collect();
+    refuse_lacking(lacking.iter().map(|object| object.without_kernel(&site.kernels)).collect())?;
     let mut candidates = site.kernels.clone();
-    for object in [reference, test] {
-        let Some(code_object) = &object.code_object else { continue };
-        candidates.retain(|name| object.kernel(name).is_some());
-        if candidates.is_empty() {
-            let known: Vec<&str> = code_object.kernels.iter().map(|kernel| kernel.name.as_str()).take(8).collect();
-            return Err(Failure::NoKernel(format!(
-                "{}: no kernel `{}`; there are {}",
-                object.image.name,
-                site.kernels.join("`, `"),
-                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-            )));
-        }
+    candidates.retain(|name| [reference, test].iter().all(|object| object.may_have_one_of(std::slice::from_ref(name))));
+    match candidates.is_empty() {
+        true => Err(no_common(site.kernels.as_slice())),
+        false => Ok(candidates),
     }
-    Ok(candidates)
+}
+
+/// Images that both lack what a site is for have nothing to do with it; one that alone lacks it has lost it.
+fn refuse_lacking(mut lacking: Vec<String>) -> Result<(), Failure> {
+    match lacking.len() {
+        0 => Ok(()),
+        1 => Err(Failure::BadInput(lacking)),
+        _ => Err(Failure::NoKernel(lacking.swap_remove(0))),
+    }
+}
+
+fn no_common(names: &[String]) -> Failure {
+    Failure::BadInput(vec![format!("none of {} is in both images", quoted(names))])
+}
+
+/// Names of kernels have commas in them.
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn no_kernel(image: &str, names: &[String], known: Option<Vec<String>>) -> String {
+    const SHOWN: usize = 8;
+    let there_are = match known {
+        None => String::new(),
+        Some(known) if known.is_empty() => "; there are none".into(),
+        Some(known) if known.len() > SHOWN => {
+            format!("; there are {}, … ({} in all)", quoted(&known[..SHOWN]), known.len())
+        }
+        Some(known) => format!("; there are {}", quoted(&known)),
+    };
+    format!("{image}: no kernel {}{there_are}", quoted(names))
 }
 
 /// The first candidate that the driver finds in both images, and what it says of it in each. A test that does not load
@@ -242,99 +273,83 @@ fn loadable_kernel(
     request: &Request,
     candidates: &[String],
 ) -> Result<(String, [Declared; 2]), Failure> {
-    let load = |image: &Image| device.load(&image.bytes);
-    let reference = load(&request.reference).map_err(|error| match error.kind() {
-        ErrorKind::BadImage => Failure::NotAvailable(format!("{}: {error}", request.reference.name)),
-        _ => error.of(&request.reference.name).into(),
-    })?;
-    let test = load(&request.test).map_err(|error| match error.kind() {
-        ErrorKind::BadImage => Failure::BadInput(vec![format!(
-            "{}: {error}; the reference loads, so the edit broke it",
-            request.test.name
-        )]),
-        _ => error.of(&request.test.name).into(),
-    })?;
-    let mut missing_in = &request.reference;
-    for name in candidates {
-        let mut declared = Vec::new();
-        for (module, image) in [(reference, &request.reference), (test, &request.test)] {
-            match device.kernel(module, name) {
-                Ok(kernel) => declared.push(Declared::of(device, kernel)?),
-                Err(error) if error.kind() == ErrorKind::NoKernel => {
-                    missing_in = image;
-                    break;
-                }
-                Err(error) => return Err(error.of(&image.name).into()),
-            }
+    let images = [&request.reference, &request.test];
+    let (mut lacking, mut found) = (Vec::new(), Vec::new());
+    for (image, is_test) in images.into_iter().zip([false, true]) {
+        let module = device.load(&image.bytes).map_err(|error| unloadable(error, image, is_test))?;
+        let declared = declared_in(device, module, candidates).map_err(|error| error.of(&image.name))?;
+        if declared.iter().all(Option::is_none) {
+            lacking.push(no_kernel(&image.name, candidates, device.kernels(module)?));
         }
-        if let Ok(declared) = declared.try_into() {
-            device.unload(reference)?;
-            device.unload(test)?;
-            return Ok((name.clone(), declared));
-        }
+        device.unload(module)?;
+        found.push(declared);
     }
-    Err(Failure::NoKernel(format!("{}: no kernel `{}`", missing_in.name, candidates.join("`, `"))))
+    refuse_lacking(lacking)?;
+    let tests = found.pop().unwrap_or_default();
+    let pairs = found.pop().unwrap_or_default().into_iter().zip(tests);
+    let first = candidates.iter().zip(pairs).find_map(|(name, (a, b))| Some((name.clone(), [a?, b?])));
+    first.ok_or_else(|| no_common(candidates))
 }
 
-/// What a driver says of a kernel.
-struct Declared {
-    parameters: Option<Vec<(u64, u64)>>,
-    limits: KernelLimits,
+/// What the driver says of each candidate; nothing of those that are not there.
+fn declared_in(device: &dyn Device, module: gpu::Module, candidates: &[String]) -> gpu::Result<Vec<Option<Declared>>> {
+    let declared = candidates.iter().map(|name| match device.kernel(module, name) {
+        Ok(kernel) => Declared::of(device, kernel).map(Some),
+        Err(error) if error.kind() == ErrorKind::NoKernel => Ok(None),
+        Err(error) => Err(error),
+    });
+    declared.collect()
 }
 
-impl Declared {
-    fn of(device: &dyn Device, kernel: gpu::Kernel) -> gpu::Result<Declared> {
-        Ok(Declared { parameters: device.parameters(kernel)?, limits: device.limits(kernel)? })
-    }
-
-    /// As [`metadata_differences`], for images without metadata.
-    fn differences(&self, test: &Declared) -> Vec<String> {
-        let mut found = Vec::new();
-        if self.parameters != test.parameters {
-            found.push("the kernels take different arguments, says the driver".to_owned());
+fn unloadable(error: gpu::Error, image: &Image, is_test: bool) -> Failure {
+    let name = &image.name;
+    match error.kind() {
+        ErrorKind::NoImage => Failure::BadInput(vec![format!("{name}: {error}")]),
+        ErrorKind::BadImage if is_test => {
+            Failure::BadInput(vec![format!("{name}: {error}; the reference loads, so the edit broke it")])
         }
-        for (what, a, b) in [
-            ("static LDS", self.limits.static_lds_bytes, test.limits.static_lds_bytes),
-            ("scratch", self.limits.scratch_bytes, test.limits.scratch_bytes),
-        ] {
-            if a != b {
-                found.push(format!("{what} is {a} bytes in the reference, {b} in the test, says the driver"));
-            }
-        }
-        found
+        ErrorKind::BadImage => Failure::NotAvailable(format!("{name}: {error}")),
+        _ => error.of(name).into(),
     }
 }
 
-/// What the kernels declare differently. A faster kernel that takes more LDS or other arguments is another kernel.
-fn metadata_differences(a: &KernelMetadata, b: &KernelMetadata) -> Vec<String> {
-    let counts = [
-        (".group_segment_fixed_size", &a.group_segment_fixed_size, &b.group_segment_fixed_size),
-        (".private_segment_fixed_size", &a.private_segment_fixed_size, &b.private_segment_fixed_size),
-        (".kernarg_segment_size", &a.kernarg_segment_size, &b.kernarg_segment_size),
-        (".max_flat_workgroup_size", &a.max_flat_workgroup_size, &b.max_flat_workgroup_size),
-        (".wavefront_size", &a.wavefront_size, &b.wavefront_size),
-    ];
-    let show =
-        |count: &codeobj::metadata::Count| count.value().map_or_else(|| "none".into(), |value| value.to_string());
-    let mut found: Vec<String> = counts
-        .iter()
-        .filter(|(_, a, b)| a != b)
-        .map(|(key, a, b)| {
-            format!("the metadata differs: {key} is {} in the reference, {} in the test", show(a), show(b))
-        })
-        .collect();
-    if a.reqd_workgroup_size != b.reqd_workgroup_size {
-        found.push("the metadata differs: .reqd_workgroup_size".into());
+/// Where the arguments stand, the same in both: both are launched with the same ones.
+fn common_layout(
+    site: &Site,
+    request: &Request,
+    [reference, test]: [Option<&Kernel>; 2],
+    declared: &[Declared; 2],
+    max_lds_bytes: u32,
+) -> Result<Layout, Vec<String>> {
+    let own = layout_of(site, reference, &declared[0], max_lds_bytes);
+    let tests = layout_of(site, test, &declared[1], max_lds_bytes);
+    let name = &request.test.name;
+    match (own, tests) {
+        (Ok(own), Ok(tests)) => {
+            let moved = tests.moved_from(site, &own);
+            let moved: Vec<String> = moved.iter().map(|why| format!("{name}: {why}")).collect();
+            if moved.is_empty() { Ok(own) } else { Err(moved) }
+        }
+        // What is wrong with both is wrong with the site.
+        (Err(problems), _) => Err(problems),
+        (Ok(_), Err(problems)) => Err(problems.iter().map(|why| format!("{name}: {why}")).collect()),
     }
-    let place = |arg: &codeobj::metadata::Arg| (arg.offset.clone(), arg.size.clone(), arg.value_kind.clone());
-    if a.args.len() != b.args.len() || a.args.iter().zip(&b.args).any(|(a, b)| place(a) != place(b)) {
-        found.push(format!(
-            "the metadata differs: {} arguments in the reference, {} in the test, or others",
-            a.args.len(),
-            b.args.len()
-        ));
-    }
-    found
+}
+
+fn layout_of(
+    site: &Site,
+    kernel: Option<&Kernel>,
+    declared: &Declared,
+    max_lds_bytes: u32,
+) -> Result<Layout, Vec<String>> {
+    let (static_lds_bytes, layout) = match kernel {
+        Some(kernel) => (declared::static_lds_bytes(kernel), Layout::from_metadata(site, &kernel.metadata)),
+        None => (declared.limits.static_lds_bytes.into(), Layout::from_site(site)),
+    };
+    let mut problems: Vec<String> = pack::lds_problem(site, static_lds_bytes, max_lds_bytes).into_iter().collect();
+    let layout = layout.map_err(|why| [why, problems.clone()].concat())?;
+    problems.extend(declared.parameters.iter().flat_map(|parameters| layout.differences(site, parameters)));
+    if problems.is_empty() { Ok(layout) } else { Err(problems) }
 }
 
 /// A launch that takes longer than this hangs, unless the user says otherwise.

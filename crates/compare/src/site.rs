@@ -6,10 +6,12 @@ pub mod expr;
 pub mod file;
 pub mod scaffold;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use expr::{Names, Value};
-use file::{ArgEntry, FillEntry, Number, OneOrMore, Role, SiteFile};
+use file::{ArgEntry, FillEntry, Number, OneOrMore, Role, SiteFile, Unwritten};
+use toml::Spanned;
 
 use crate::dtype::Dtype;
 use crate::fill::Fill;
@@ -34,6 +36,8 @@ pub struct DeviceFacts {
 pub struct Site {
     /// What it is called.
     pub name: String,
+    /// Where it is from, for messages: its file's path, or its name.
+    pub origin: String,
     /// The kernel's name, or several of which the images have one.
     pub kernels: Vec<String>,
     /// Named sizes, for the report.
@@ -48,6 +52,8 @@ pub struct Site {
     pub flop: Option<f64>,
     /// Bytes that one launch must move at least.
     pub bytes: Option<f64>,
+    /// Whether it is meant that no input has other values in other rounds.
+    pub has_fixed_inputs: bool,
     /// The arguments, by position.
     pub arguments: Vec<Argument>,
 }
@@ -105,6 +111,8 @@ pub struct Buffer {
     pub fill: Option<Fill>,
     /// What it must fulfil, when the site says so.
     pub requirement: Option<Requirement>,
+    /// Whether it is meant that kernels do not write all of it.
+    pub may_stay_unwritten: bool,
 }
 
 impl Buffer {
@@ -125,19 +133,23 @@ impl Site {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{shown}: {e}"))?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let folder = path.parent().unwrap_or(Path::new(""));
-        Site::parse(&text, &name, folder, device).map_err(|why| format!("{shown}:{why}"))
+        let site = Site::parse(&text, &name, folder, device).map_err(|why| format!("{shown}:{why}"))?;
+        Ok(Site { origin: shown.to_string(), ..site })
     }
 
-    /// Reads the text of a site file; relative paths in it are below `folder`. The error begins with line and column, or
-    /// with a space.
+    /// Reads the text of a site file; relative paths in it are below `folder`. The error begins with the line, and the column
+    /// where it is known, or with a space.
     pub fn parse(text: &str, name: &str, folder: &Path, device: DeviceFacts) -> Result<Site, String> {
         let file: SiteFile = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
-            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-            format!("{line}:{column}: {}", error.message())
+            let start = error.span().map_or(0, |span| span.start);
+            let column =
+                text.get(..start).and_then(|before| before.rsplit('\n').next()).map_or(0, |row| row.chars().count());
+            format!("{}:{}: {}", line_of(text, start), column + 1, error.message())
         })?;
-        Resolver::new(&file, folder, device).and_then(|resolver| resolver.site(name)).map_err(|why| format!(" {why}"))
+        Resolver::new(&file, folder, device).and_then(|resolver| resolver.site(name)).map_err(|problem| {
+            let line = problem.at.map_or_else(String::new, |at| line_of(text, at).to_string());
+            format!("{line}{} {}", if line.is_empty() { "" } else { ":" }, problem.why)
+        })
     }
 
     /// The buffers with their argument's name, in order.
@@ -149,6 +161,32 @@ impl Site {
     }
 }
 
+/// Lines are counted from 1.
+fn line_of(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or_default().matches('\n').count() + 1
+}
+
+/// What is wrong with a site, and at which byte of its file.
+struct Problem {
+    at: Option<usize>,
+    why: String,
+}
+
+impl From<String> for Problem {
+    fn from(why: String) -> Problem {
+        Problem { at: None, why }
+    }
+}
+
+/// Says where it is.
+fn at<T, U>(place: &Spanned<T>) -> impl Fn(U) -> Problem
+where
+    U: Into<String>,
+{
+    let start = place.span().start;
+    move |why| Problem { at: Some(start), why: why.into() }
+}
+
 struct Resolver<'f> {
     file: &'f SiteFile,
     folder: &'f Path,
@@ -157,29 +195,31 @@ struct Resolver<'f> {
 }
 
 impl<'f> Resolver<'f> {
-    fn new(file: &'f SiteFile, folder: &'f Path, device: DeviceFacts) -> Result<Self, String> {
+    fn new(file: &'f SiteFile, folder: &'f Path, device: DeviceFacts) -> Result<Self, Problem> {
         let known = [("cu_count", device.compute_units), ("wave_size", device.wave_size)];
         let mut names: Names =
             known.iter().map(|(name, value)| ((*name).to_owned(), Value::Int((*value).into()))).collect();
-        if let Some((name, _)) = known.iter().find(|(name, _)| file.dims.contains_key(*name)) {
-            return Err(format!("dims.{name}: the device says what {name} is"));
+        for (name, _) in known {
+            if let Some(own) = file.dims.get(name) {
+                return Err(at(own)(format!("dims.{name}: the device says what {name} is")));
+            }
         }
         // Dimensions may use each other in any order: those whose names are known come first, until none is left.
-        let mut left: Vec<(&String, &Number)> = file.dims.iter().collect();
+        let mut left: Vec<(&String, &Spanned<Number>)> = file.dims.iter().collect();
         while !left.is_empty() {
             let before = left.len();
-            let mut failure = String::new();
-            left.retain(|(name, number)| match evaluate(number, &names) {
+            let mut failure = None;
+            left.retain(|(name, number)| match dimension(number.get_ref(), &names) {
                 Ok(value) => {
                     names.insert((*name).clone(), value);
                     false
                 }
                 Err(why) => {
-                    failure = format!("dims.{name}: {why}");
+                    failure = Some(at(number)(format!("dims.{name}: {why}")));
                     true
                 }
             });
-            if left.len() == before {
+            if let Some(failure) = failure.filter(|_| left.len() == before) {
                 return Err(failure);
             }
         }
@@ -188,32 +228,41 @@ impl<'f> Resolver<'f> {
         Ok(Resolver { file, folder, names, dims })
     }
 
-    fn site(&self, name: &str) -> Result<Site, String> {
+    fn site(&self, name: &str) -> Result<Site, Problem> {
         let file = self.file;
         let kernels = file.kernel.to_vec();
         if kernels.is_empty() || kernels.iter().any(String::is_empty) {
-            return Err("kernel: expected a name".into());
+            return Err("kernel: expected a name".to_owned().into());
         }
-        let lds = file.dynamic_lds.as_ref().map(|number| self.whole(number, "dynamic-lds", u32::MAX.into()));
-        let rate = |number: &Option<Number>, member: &str| -> Result<Option<f64>, String> {
-            let Some(number) = number else { return Ok(None) };
-            let value = evaluate(number, &self.names).map_err(|why| format!("{member}: {why}"))?.as_f64();
-            match value > 0.0 && value.is_finite() {
-                true => Ok(Some(value)),
-                false => Err(format!("{member}: {value} is not above 0")),
-            }
-        };
+        let lds = file
+            .dynamic_lds
+            .as_ref()
+            .map(|number| self.whole(number.get_ref(), "dynamic-lds", 0, u32::MAX.into()).map_err(at(number)));
+        let name = file.name.clone().unwrap_or_else(|| name.to_owned());
         Ok(Site {
-            name: file.name.clone().unwrap_or_else(|| name.to_owned()),
+            origin: name.clone(),
+            name,
             kernels,
             dims: self.dims.clone(),
-            grid: self.extent(&file.grid, "grid")?,
-            block: self.extent(&file.block, "block")?,
+            grid: self.extent(file.grid.get_ref(), "grid").map_err(at(&file.grid))?,
+            block: self.extent(file.block.get_ref(), "block").map_err(at(&file.block))?,
             dynamic_lds_bytes: lds.transpose()?.unwrap_or_default() as u32,
-            flop: rate(&file.flop, "flop")?,
-            bytes: rate(&file.bytes, "bytes")?,
+            flop: self.rate(file.flop.as_ref(), "flop")?,
+            bytes: self.rate(file.bytes.as_ref(), "bytes")?,
+            has_fixed_inputs: file.fixed_inputs,
             arguments: self.arguments()?,
         })
+    }
+
+    /// An amount above 0.
+    fn rate(&self, number: Option<&Spanned<Number>>, member: &str) -> Result<Option<f64>, Problem> {
+        let Some(placed) = number else { return Ok(None) };
+        let number = placed.get_ref();
+        let value = evaluate(number, &self.names).map_err(|why| at(placed)(format!("{member}: {why}")))?.as_f64();
+        match value > 0.0 && value.is_finite() {
+            true => Ok(Some(value)),
+            false => Err(at(placed)(format!("{member}: {} is not above 0", self.shown(number, value)))),
+        }
     }
 
     /// Three numbers above 0; those that are missing are 1.
@@ -223,46 +272,60 @@ impl<'f> Resolver<'f> {
         }
         let mut extent = [1; 3];
         for (place, number) in extent.iter_mut().zip(numbers) {
-            let value = self.whole(number, member, u32::MAX.into())?;
-            *place =
-                u32::try_from(value).ok().filter(|v| *v > 0).ok_or_else(|| format!("{member}: 0 is not above 0"))?;
+            *place = self.whole(number, member, 1, u32::MAX.into())? as u32;
         }
         Ok(extent)
     }
 
-    /// A whole number from 0 to `most`.
-    fn whole(&self, number: &Number, member: &str, most: u64) -> Result<u64, String> {
+    /// A whole number from `least` to `most`.
+    fn whole(&self, number: &Number, member: &str, least: u64, most: u64) -> Result<u64, String> {
         match evaluate(number, &self.names).map_err(|why| format!("{member}: {why}"))? {
             Value::Int(value) => match u64::try_from(value) {
-                Ok(value) if value <= most => Ok(value),
-                _ => Err(format!("{member}: {value} is not between 0 and {most}")),
+                Ok(value) if (least..=most).contains(&value) => Ok(value),
+                _ => Err(format!("{member}: {} is not between {least} and {most}", self.shown(number, value))),
             },
-            Value::Float(value) => Err(format!("{member}: {value} is no whole number")),
+            Value::Float(value) => Err(format!("{member}: {} is no whole number", self.shown(number, value))),
         }
     }
 
+    /// A value, and what it comes from: `ceil_div(N, 256)` = 0 (N = -5).
+    fn shown(&self, number: &Number, value: impl std::fmt::Display) -> String {
+        match number {
+            Number::Text(name) if self.names.contains_key(name.trim()) => format!("`{name}` = {value}"),
+            Number::Text(text) => format!("`{text}` = {value}{}", self.values_in(&[number])),
+            _ => value.to_string(),
+        }
+    }
+
+    /// The values of the names in expressions, in brackets; nothing without names.
+    fn values_in(&self, numbers: &[&Number]) -> String {
+        let texts = numbers.iter().filter_map(|number| if let Number::Text(text) = number { Some(text) } else { None });
+        let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
+        let words = texts.flat_map(|text| text.split(move |character| !is_part(character)));
+        let used: BTreeSet<&str> = words.filter(|word| self.names.contains_key(*word)).collect();
+        let values: Vec<String> =
+            used.into_iter().filter_map(|name| self.names.get(name).map(|value| format!("{name} = {value}"))).collect();
+        if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) }
+    }
+
     /// By position, each exactly once.
-    fn arguments(&self) -> Result<Vec<Argument>, String> {
+    fn arguments(&self) -> Result<Vec<Argument>, Problem> {
         let count = self.file.arg.len();
         let mut places: Vec<Option<Argument>> = vec![None; count];
-        for (index, entry) in self.file.arg.iter().enumerate() {
+        for (index, placed) in self.file.arg.iter().enumerate() {
+            let entry = placed.get_ref();
             let position = entry.position.unwrap_or(index);
             let name = entry.name.clone().unwrap_or_else(|| format!("argument {position}"));
-            let place = places.get_mut(position).ok_or_else(|| {
-                format!("arg `{name}`: position {position} of {count} arguments; positions start at 0")
-            })?;
-            if place.is_some() {
-                return Err(format!("arg `{name}`: position {position} is taken by another"));
-            }
-            *place = Some(self.argument(entry, name)?);
-        }
-        let arguments: Vec<Argument> = places.into_iter().flatten().collect();
-        for (index, argument) in arguments.iter().enumerate() {
-            if arguments[..index].iter().any(|other| other.name == argument.name) {
-                return Err(format!("arg `{}`: the name is there twice", argument.name));
+            let wrong = |why: String| at(placed)(format!("arg `{name}`: {why}"));
+            let is_there = places.iter().flatten().any(|other| other.name == name);
+            match places.get_mut(position) {
+                None => return Err(wrong(format!("position {position} of {count} arguments; positions start at 0"))),
+                Some(Some(_)) => return Err(wrong(format!("position {position} is taken by another"))),
+                Some(_) if is_there => return Err(wrong("the name is there twice".into())),
+                Some(place) => *place = Some(self.argument(entry, name.clone()).map_err(at(placed))?),
             }
         }
-        Ok(arguments)
+        Ok(places.into_iter().flatten().collect())
     }
 
     fn argument(&self, entry: &ArgEntry, name: String) -> Result<Argument, String> {
@@ -280,8 +343,10 @@ impl<'f> Resolver<'f> {
             return Err(wrong(&format!("expected one of {}; found {found}", all.join(", "))));
         }
         let is_buffer = entry.dtype.is_some() || entry.shape.is_some();
-        if !is_buffer && (entry.role.is_some() || entry.fill.is_some() || entry.require.is_some()) {
-            return Err(wrong("role, fill and require belong to buffers"));
+        let of_buffers =
+            entry.role.is_some() || entry.fill.is_some() || entry.require.is_some() || entry.unwritten.is_some();
+        if !is_buffer && of_buffers {
+            return Err(wrong("role, fill, require and unwritten belong to buffers"));
         }
         let value = if is_buffer {
             ArgumentValue::Buffer(self.buffer(entry).map_err(|why| wrong(&why))?)
@@ -310,15 +375,16 @@ impl<'f> Resolver<'f> {
             return Err("a buffer needs both dtype and shape".into());
         };
         let dtype: Dtype = dtype.parse().map_err(|e: crate::Error| e.to_string())?;
+        let values = self.values_in(&shape.iter().collect::<Vec<_>>());
         let shape: Vec<u64> =
-            shape.iter().map(|number| self.whole(number, "shape", MAX_BUFFER_BYTES)).collect::<Result<_, _>>()?;
+            shape.iter().map(|number| self.whole(number, "shape", 0, MAX_BUFFER_BYTES)).collect::<Result<_, _>>()?;
         let elements = shape.iter().try_fold(1u64, |product, n| product.checked_mul(*n));
         let bytes = elements.and_then(|elements| dtype.bytes_for(elements)).filter(|bytes| *bytes <= MAX_BUFFER_BYTES);
         let (Some(elements), Some(bytes)) = (elements, bytes) else {
-            return Err(format!("shape {shape:?} of {} is larger than {MAX_BUFFER_BYTES} bytes", dtype.name()));
+            return Err(format!("shape {shape:?} of {}{values} is larger than {MAX_BUFFER_BYTES} bytes", dtype.name()));
         };
         if elements == 0 {
-            return Err(format!("shape {shape:?} has no elements"));
+            return Err(format!("shape {shape:?}{values} has no elements"));
         }
         let role = entry.role.unwrap_or(if entry.fill.is_some() { Role::In } else { Role::Out });
         if matches!(role, Role::In | Role::InOut) && entry.fill.is_none() {
@@ -331,6 +397,9 @@ impl<'f> Resolver<'f> {
         if !compared && entry.require.is_some() {
             return Err("require belongs to outputs".into());
         }
+        if !compared && entry.unwritten.is_some() {
+            return Err("unwritten belongs to outputs".into());
+        }
         let require = entry.require.as_ref().or(self.file.require.as_ref()).filter(|_| compared);
         Ok(Buffer {
             dtype,
@@ -340,6 +409,7 @@ impl<'f> Resolver<'f> {
             role,
             fill: entry.fill.as_ref().map(|fill| self.fill(fill)).transpose()?,
             requirement: require.map(|text| text.parse::<Requirement>()).transpose().map_err(|e| e.to_string())?,
+            may_stay_unwritten: entry.unwritten == Some(Unwritten::Allowed),
         })
     }
 
@@ -428,6 +498,14 @@ impl<'e> Members<'e> {
             Some(name) => Err(format!("fill `{}` has no `{name}`", self.entry.kind)),
             None => Ok(()),
         }
+    }
+}
+
+/// A dimension: what is computed with it must not be lost in infinity.
+fn dimension(number: &Number, names: &Names) -> Result<Value, String> {
+    match evaluate(number, names)? {
+        Value::Float(value) if !value.is_finite() => Err(format!("{value} is no finite number")),
+        value => Ok(value),
     }
 }
 

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use compare::report::{Report, Verdict};
-use compare::requirement::Requirement;
 use compare::run::{self, Failure, Image, Request};
 use compare::site::Site;
 use compare::timing::{CacheMode, Settings, SpeedVerdict};
@@ -35,8 +34,9 @@ value = "N"
 "#;
 
 fn image(extra: &str) -> Image {
+    let factor = if extra.contains("factor") { "" } else { "factor = 2.0\n" };
     let text = format!(
-        "mock = 1\n[[kernel]]\nname = \"scale\"\ninput = 0\noutput = 8\ncount = 16\nfactor = 2.0\ntime_ns = 600000.0\n{extra}"
+        "mock = 1\n[[kernel]]\nname = \"scale\"\ninput = 0\noutput = 8\ncount = 16\n{factor}time_ns = 600000.0\n{extra}"
     );
     Image { name: "image.mock".into(), bytes: text.into_bytes() }
 }
@@ -53,12 +53,27 @@ fn settings() -> Settings {
 }
 
 fn compare(reference: &str, test: &str, timed: bool) -> Result<Report, Failure> {
+    compare_on(SITE, reference, test, timed)
+}
+
+fn compare_on(site: &str, reference: &str, test: &str, timed: bool) -> Result<Report, Failure> {
+    compare_for(site, None, reference, test, timed)
+}
+
+fn compare_for(
+    site: &str,
+    requirement: Option<&str>,
+    reference: &str,
+    test: &str,
+    timed: bool,
+) -> Result<Report, Failure> {
     let device = Mock::new();
-    let site = Site::parse(SITE, "scale", Path::new(""), run::facts(&device)).expect("a valid site");
+    let site = Site::parse(site, "scale", Path::new(""), run::facts(&device)).expect("a valid site");
+    let requirement = requirement.map(|text| text.parse().expect("a requirement"));
     let request = Request {
         reference: image(reference),
         test: image(test),
-        requirement: Requirement::Bits,
+        requirement,
         seed: 42,
         allow_metadata: false,
         timing: timed.then(settings),
@@ -83,9 +98,9 @@ fn an_honest_copy_is_bit_identical() {
 #[test]
 fn every_cheat_is_caught_before_timing() {
     for (cheat, expected, reason) in [
-        ("no-write", Verdict::Fail, "written by one kernel only"),
-        ("early-exit", Verdict::Fail, "written by one kernel only"),
-        ("half", Verdict::Fail, "written by one kernel only"),
+        ("no-write", Verdict::Fail, "written by the reference only"),
+        ("early-exit", Verdict::Fail, "written by the reference only"),
+        ("half", Verdict::Fail, "written by the reference only"),
         ("cache-by-pointer", Verdict::Fail, "elements differ"),
         ("cache-by-fingerprint", Verdict::Fail, "elements differ"),
         ("wrong-element", Verdict::Fail, "1 of 1021 elements differ"),
@@ -205,7 +220,7 @@ fn a_faster_kernel_is_faster_and_a_slower_one_slower() {
         let request = Request {
             reference: image(""),
             test,
-            requirement: Requirement::Bits,
+            requirement: None,
             seed: 42,
             allow_metadata: false,
             timing: Some(settings()),
@@ -227,7 +242,183 @@ fn other_parameters_than_the_sites_are_refused_before_launch() {
     assert_eq!(failure, Failure::BadInput(vec![expected.into()]));
     let honest = "parameters = [[0, 8], [8, 8], [16, 4]]";
     assert_eq!(verdict(honest, honest, false).0, Verdict::BitIdentical);
-    let (verdict, reasons) = verdict(honest, "parameters = [[0, 8], [8, 8], [16, 4], [24, 8]]", false);
+    // A launch that fits the reference does not fit such a test.
+    let failure = compare(honest, "parameters = [[0, 8], [8, 8], [16, 4], [24, 8]]", false).expect_err("no report");
+    assert_eq!(failure, Failure::BadInput(vec!["image.mock: the kernel takes 4 arguments, the site gives 3".into()]));
+    let (verdict, reasons) = verdict(honest, "", false);
     assert_eq!(verdict, Verdict::Fail);
     assert!(reasons[0].contains("take different arguments"), "{reasons:?}");
+}
+
+/// The site with something else in it.
+fn site(from: &str, to: &str) -> String {
+    assert!(SITE.contains(from), "{from}");
+    SITE.replacen(from, to, 1)
+}
+
+/// Where the kernel writes fewer elements than the output has.
+const ONE_OF_ALL: [&str; 2] = ["value = \"N\"", "value = 1"];
+
+#[test]
+fn what_neither_kernel_wrote_is_no_evidence() {
+    let [from, to] = ONE_OF_ALL;
+    let report = compare_on(&site(from, to), "", "", false).expect("a report");
+    let expected = "`out`: 1020 of 1021 elements are written by neither kernel; if that is meant, say unwritten = \"allowed\" in \
+                    its [[arg]]";
+    assert_eq!((report.verdict, &report.reasons[..]), (Verdict::NotEstablished, &[expected.to_owned()][..]));
+    for round in &report.outputs[0].rounds {
+        assert_eq!((round.stats.elements, round.untouched, round.one_sided), (1, 1020, 0));
+    }
+    // What is different is so whatever was not written.
+    let cheat = "cheat = \"wrong-element\"";
+    assert_eq!(compare_on(&site(from, to), "", cheat, false).expect("a report").verdict, Verdict::Fail);
+    let allowed = site(from, to).replace(
+        "shape = [\"N\"]\n[[arg]]\nname = \"n\"",
+        "shape = [\"N\"]\nunwritten = \"allowed\"\n[[arg]]\nname = \"n\"",
+    );
+    let report = compare_on(&allowed, "", "", false).expect("a report");
+    assert_eq!((report.verdict, report.reasons.len()), (Verdict::BitIdentical, 0));
+    assert_eq!(report.notes[0], "`out`: 1020 of 1021 elements are written by neither kernel, as the site allows");
+    // Nothing at all is still nothing.
+    let nothing = "cheat = \"no-write\"";
+    assert_eq!(compare_on(&allowed, nothing, nothing, false).expect("a report").verdict, Verdict::NotEstablished);
+}
+
+const UNIFORM: &str = "dtype = \"f32\"\nshape = [\"N\"]\nfill = { kind = \"uniform\", low = 0.25, high = 1.0 }";
+
+fn filled(dtype: &str, fill: &str) -> String {
+    site(UNIFORM, &format!("dtype = \"{dtype}\"\nshape = [\"N\"]\nfill = {{ {fill} }}"))
+}
+
+#[test]
+fn remembered_results_are_found_whatever_the_fill() {
+    for (dtype, fill) in [
+        ("f32", "kind = \"range\", start = 1"),
+        ("f32", "kind = \"one-hot\", index = 700"),
+        ("f32", "kind = \"uniform\", low = -1.0, high = 0.0"),
+        ("i32", "kind = \"uniform\", low = 1065353216, high = 1073741823"),
+    ] {
+        let site = filled(dtype, fill);
+        let honest = compare_on(&site, "", "", false).expect("a report");
+        assert_eq!((honest.verdict, honest.reasons), (Verdict::BitIdentical, vec![]), "{fill}");
+        for cheat in ["cache-by-pointer", "cache-by-fingerprint"] {
+            let report = compare_on(&site, "", &format!("cheat = \"{cheat}\""), false).expect("a report");
+            assert_eq!(report.verdict, Verdict::Fail, "{cheat}, {fill}: {:?}", report.reasons);
+        }
+    }
+}
+
+#[test]
+fn inputs_that_are_always_the_same_establish_nothing() {
+    for (dtype, fill) in [("f32", "kind = \"constant\", value = 2"), ("i32", "kind = \"range\", start = 1065353216")] {
+        let site = filled(dtype, fill);
+        for cheat in ["", "cheat = \"cache-by-pointer\""] {
+            let report = compare_on(&site, "", cheat, false).expect("a report");
+            assert_eq!(report.verdict, Verdict::NotEstablished);
+            assert!(report.reasons[0].starts_with("every input is fixed"), "{:?}", report.reasons);
+            let names: Vec<&str> = report.outputs[0].rounds.iter().map(|round| round.name()).collect();
+            assert_eq!(names[1..], ["the same inputs again"; 3]);
+        }
+        let meant = compare_on(&format!("fixed-inputs = true\n{site}"), "", "", false).expect("a report");
+        assert_eq!(meant.verdict, Verdict::BitIdentical, "{:?}", meant.reasons);
+        assert!(meant.notes[0].starts_with("every input is fixed"), "{:?}", meant.notes);
+    }
+    let report = compare("", "", false).expect("a report");
+    let names: Vec<&str> = report.outputs[0].rounds.iter().map(|round| round.name()).collect();
+    let expected =
+        ["the site's inputs", "inputs of both signs", "other inputs in the same buffers", "a few elements replaced"];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn two_kernels_that_change_nothing_are_not_equal() {
+    let inout = site(
+        "dtype = \"f32\"\nshape = [\"N\"]\n[[arg]]\nname = \"n\"",
+        "dtype = \"f32\"\nshape = [\"N\"]\nrole = \"inout\"\nfill = { kind = \"normal\" }\n[[arg]]\nname = \"n\"",
+    );
+    assert_eq!(compare_on(&inout, "", "", false).expect("a report").verdict, Verdict::BitIdentical);
+    let nothing = "cheat = \"no-write\"";
+    let report = compare_on(&inout, nothing, nothing, false).expect("a report");
+    assert_eq!(report.verdict, Verdict::NotEstablished);
+    assert!(report.reasons[0].starts_with("the reference does not change `out`"), "{:?}", report.reasons);
+    assert_eq!(compare_on(&inout, "", nothing, false).expect("a report").verdict, Verdict::Fail);
+}
+
+#[test]
+fn a_test_that_changes_the_reference_is_found() {
+    let report = compare("", "cheat = \"patch\"\nfactor = 3.0", false).expect("a report");
+    assert_eq!(report.verdict, Verdict::Fail);
+    let expected = "test: the reference computes something else after the test has run";
+    assert!(report.reasons.iter().any(|reason| reason == expected), "{:?}", report.reasons);
+    // It ran before anything of the test was loaded.
+    assert_eq!(report.outputs[0].rounds[0].stats.mismatches, 1021);
+}
+
+#[test]
+fn what_the_user_requires_holds_beside_what_the_site_requires() {
+    let low = "cheat = \"low-precision\"";
+    let lax = format!("require = \"norm=5e-3\"\n{SITE}");
+    let verdict = |requested: Option<&str>, site: &str| {
+        let report = compare_for(site, requested, "", low, false).expect("a report");
+        (report.verdict, report.requirement)
+    };
+    assert_eq!(verdict(None, &lax), (Verdict::Met, "norm=0.005".into()));
+    assert_eq!(verdict(Some("bits"), &lax), (Verdict::Fail, "bits and norm=0.005".into()));
+    assert_eq!(verdict(Some("norm=5e-3"), &lax), (Verdict::Met, "norm=0.005".into()));
+    let strict = format!("require = \"bits\"\n{SITE}");
+    assert_eq!(verdict(Some("norm=5e-3"), &strict), (Verdict::Fail, "norm=0.005 and bits".into()));
+    assert_eq!(verdict(None, SITE), (Verdict::Fail, "bits".into()));
+}
+
+#[test]
+fn what_all_rounds_say_is_told_once() {
+    let (_, reasons) = verdict("", "cheat = \"wrong-element\"", false);
+    assert_eq!(reasons, ["`out` (all rounds): bits: 1 of 1021 elements differ"]);
+    let (_, reasons) = verdict("cheat = \"half\"", "", false);
+    assert_eq!(reasons[0], "`out` (all rounds): 511 elements are written by the test only");
+    // What is remembered by pointer is right where the buffers are new.
+    let (_, reasons) = verdict("", "cheat = \"cache-by-pointer\"", false);
+    assert!(
+        reasons.iter().all(|reason| reason.starts_with("`out` (other inputs in the same buffers")
+            || reason.starts_with("`out` (a few elements")),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn a_kernel_that_one_image_lacks_is_lost_and_one_that_both_lack_is_another_direction_s() {
+    let other = |name: &str| {
+        let text = String::from_utf8(image("").bytes).expect("text");
+        text.replace("\"scale\"", &format!("\"{name}\"")).into_bytes()
+    };
+    let run = |reference: Vec<u8>, test: Vec<u8>| {
+        let device = Mock::new();
+        let site = Site::parse(SITE, "scale", Path::new(""), run::facts(&device)).expect("a valid site");
+        let image = |name: &str, bytes| Image { name: name.into(), bytes };
+        let request = Request {
+            reference: image("ref", reference),
+            test: image("test", test),
+            requirement: None,
+            seed: 42,
+            allow_metadata: false,
+            timing: None,
+            peak_flops: None,
+            lds_filler: Ok(FILL_LDS.into()),
+        };
+        run::run(&device, &site, &request, &mut Unwatched).map(|report| report.verdict)
+    };
+    let good = || image("").bytes;
+    let lost = "test: no kernel `scale`; there are `f<int, 2>`";
+    assert_eq!(run(good(), other("f<int, 2>")), Err(Failure::BadInput(vec![lost.into()])));
+    assert_eq!(run(other("a"), good()), Err(Failure::BadInput(vec!["ref: no kernel `scale`; there are `a`".into()])));
+    assert_eq!(run(other("a"), other("b")), Err(Failure::NoKernel("ref: no kernel `scale`; there are `a`".into())));
+    let many: String = (0..10).map(|n| format!("[[kernel]]\nname = \"k{n}\"\ntime_ns = 1.0\n")).collect();
+    let Err(Failure::BadInput(why)) = run(good(), format!("mock = 1\n{many}").into_bytes()) else { panic!("refused") };
+    assert!(why[0].ends_with("`k6`, `k7`, … (10 in all)"), "{why:?}");
+    // What is no image is an input that is wrong, whosever it is.
+    let why = "not an image of the mock device: line 1: missing field `mock`";
+    assert_eq!(run(b"target = \"mock\"".to_vec(), good()), Err(Failure::BadInput(vec![format!("ref: {why}")])));
+    assert_eq!(run(good(), Vec::new()), Err(Failure::BadInput(vec!["test: the file is empty".into()])));
+    let foreign = String::from_utf8(good()).expect("text").replace("mock = 1", "mock = 1\ntarget = \"gfx942\"");
+    assert!(matches!(run(foreign.into_bytes(), good()), Err(Failure::NotAvailable(_))));
 }

@@ -262,6 +262,12 @@ fn what_a_site_does_not_have_is_told_with_its_place() {
         ("N = 100", "N = \"M\"", "`M` is not known"),
         ("N = 100", "N = \"M + 1\"\nM = \"K\"\nK = \"N\"", " dims."),
         ("N = 100", "N = \"N\"", "`N` is not known"),
+        ("N = 100", "N = -5", "9: arg `out`: shape: `N` = -5 is not between 0 and"),
+        ("N = 100", "N = 0", "arg `out`: shape [0] (N = 0) has no elements"),
+        ("N = 100", "N = 100\nX = \"1e308*10\"", "8: dims.X: inf is no finite number"),
+        ("N = 100", "N = 100\nX = \"ceil_div(N, 0)\"", "takes two whole numbers, the second above 0; found 100, 0"),
+        ("shape = [\"N\"]\n", "shape = [\"N\"]\nunwritten = \"yes\"\n", "unknown variant `yes`, expected `allowed`"),
+        ("fill = {", "unwritten = \"allowed\"\nfill = {", " arg `in`: unwritten belongs to outputs"),
         ("value = \"N\"", "value = \"N/3\"", " arg `n`: `N/3`, column 4: 100/3 leaves a remainder"),
         ("value = \"N\"", "value = 2147483648", " arg `n`: 2147483648 does not fit into i32"),
         ("value = \"N\"", "value = 1.5", " arg `n`: 1.5 is no whole number"),
@@ -279,11 +285,15 @@ fn what_a_site_does_not_have_is_told_with_its_place() {
         ("shape = [\"N\"]\nfill", "fill", " arg `in`: a buffer needs both dtype and shape"),
         ("fill = { kind = \"uniform\" }", "role = \"inout\"", " arg `in`: an input needs a fill"),
         ("shape = [\"N\"]\n", "shape = [\"N\"]\nrole = \"out\"\nfill = { kind = \"bits\" }\n", "an output has no fill"),
-        ("[64, 4]", "[0]", " block: 0 is not above 0"),
+        ("[64, 4]", "[0]", "4: block: 0 is not between 1 and 4294967295"),
         ("[64, 4]", "[1, 1, 1, 1]", " block: 4 numbers, expected 1 to 3"),
-        ("grid = [\"cu_count\"]", "grid = [\"cu_count - 304\"]", " grid: 0 is not above 0"),
+        (
+            "grid = [\"cu_count\"]",
+            "grid = [\"cu_count - 304\"]",
+            "3: grid: `cu_count - 304` = 0 (cu_count = 304) is not between 1 and 4294967295",
+        ),
         ("dynamic-lds = 1024", "dynamic-lds = 4294967296", " dynamic-lds: 4294967296 is not between 0 and 4294967295"),
-        ("dynamic-lds = 1024", "flop = \"0 - N\"", " flop: -100 is not above 0"),
+        ("dynamic-lds = 1024", "flop = \"0 - N\"", "5: flop: `0 - N` = -100 (N = 100) is not above 0"),
     ] {
         assert!(SITE.contains(from), "{from}");
         let text = SITE.replacen(from, to, 1);

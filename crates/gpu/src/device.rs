@@ -140,6 +140,12 @@ pub trait Device {
     /// Unloads it with its kernels.
     fn unload(&self, module: Module) -> Result<()>;
 
+    /// Names of the kernels of an image; none when the driver does not tell.
+    fn kernels(&self, module: Module) -> Result<Option<Vec<String>>> {
+        let _ = module;
+        Ok(None)
+    }
+
     /// A kernel of an image.
     fn kernel(&self, module: Module, name: &str) -> Result<Kernel>;
 

@@ -14,6 +14,8 @@ pub enum ErrorKind {
     NoDevice,
     /// The image is for another target, or the driver cannot load it.
     BadImage,
+    /// What was given is no image at all, as far as the device itself can tell.
+    NoImage,
     /// The image has no such kernel.
     NoKernel,
     /// Not enough device memory; the message has the sizes asked for and free.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use behavior::State;
 use memory::MockMemory;
 pub use noise::Noise;
-use script::{KernelScript, Script};
+use script::{Cheat, KernelScript, Script};
 
 use crate::{
     Address, Device, DeviceInfo, Error, ErrorKind, Event, Kernel, KernelLimits, Launch, Memory, Module, Result,
@@ -107,8 +107,12 @@ impl Mock {
             return Err(Error::new(ErrorKind::BadLaunch, message));
         }
         let outcome = kernel.state.run(&kernel.script, launch.arguments, &mut self.memory.borrow_mut());
+        let (time_ns, factor) = (kernel.script.time_ns, kernel.script.factor);
+        if kernel.script.cheat == Cheat::Patch {
+            kernels.values_mut().for_each(|other| other.script.factor = factor);
+        }
         match outcome {
-            Ok(share) => Ok(self.noise.borrow_mut().apply(kernel.script.time_ns * share)),
+            Ok(share) => Ok(self.noise.borrow_mut().apply(time_ns * share)),
             Err(fault) => {
                 *self.fault.borrow_mut() = Some(fault);
                 Ok(0.0)
@@ -178,7 +182,7 @@ impl Device for Mock {
     }
 
     fn load(&self, image: &[u8]) -> Result<Module> {
-        let script = Script::parse(image).map_err(|why| Error::new(ErrorKind::BadImage, why))?;
+        let script = Script::parse(image)?;
         let number = self.number();
         self.modules.borrow_mut().insert(number, script);
         Ok(Module(number))
@@ -189,6 +193,12 @@ impl Device for Mock {
         self.kernels.borrow_mut().retain(|_, kernel| kernel.module != module.0);
         self.memory.borrow_mut().slowed = false;
         Ok(())
+    }
+
+    fn kernels(&self, module: Module) -> Result<Option<Vec<String>>> {
+        let modules = self.modules.borrow();
+        let script = modules.get(&module.0).ok_or_else(|| gone("module"))?;
+        Ok(Some(script.kernel.iter().map(|kernel| kernel.name.clone()).collect()))
     }
 
     fn kernel(&self, module: Module, name: &str) -> Result<Kernel> {

@@ -4,6 +4,7 @@
 //! co_compare REF.co TEST.co [--benchmark] [--warmup N] [--iters N] [--site NAME]
 //! ```
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,8 +32,8 @@ struct Opts {
     /// The one that is judged
     #[arg(value_name = "TEST.co")]
     test: PathBuf,
-    /// One site: gate_up_fwd, down_fwd, down_dgrad, gate_up_dgrad, gate_up_wgrad, down_wgrad [default: all whose kernel the
-    /// images have]
+    /// One site: gate_up_fwd, down_fwd, down_dgrad, gate_up_dgrad, gate_up_wgrad, down_wgrad [default: all, but those
+    /// whose kernel neither image has]
     #[arg(long, value_name = "NAME", value_parser = BUILTIN.map(|site| site.name))]
     site: Option<String>,
     #[command(flatten)]
@@ -51,50 +52,84 @@ pub fn run() -> ExitCode {
     };
     let chosen: Vec<&Builtin> =
         BUILTIN.iter().filter(|site| opts.site.as_deref().is_none_or(|name| name == site.name)).collect();
-    let (mut exit, mut has_head) = (0, false);
-    let mut left_out = Vec::new();
-    let sites = chosen.len();
+    let mut page = Page::default();
     for builtin in chosen {
         let site = SiteSource::Builtin(builtin.name.to_owned());
-        let ending = match opts.running.run(&images, site, "bits", false) {
-            Ok(ending) => ending,
-            Err(error) => {
-                output::list("error", &[format!("the device's process: {error}")]);
-                return ExitCode::from(2);
-            }
+        let own = match opts.running.run(&images, site, Some("bits"), false) {
+            Ok(ending) => page.take(builtin, ending, opts.site.is_none()),
+            Err(error) => Err(page.fail(format!("the device's process: {error}"), 2)),
         };
-        if let (Ending::Failed(Failed::NoKernel(why)), None) = (&ending, &opts.site) {
-            left_out.push(format!("{}: {why}", builtin.name));
-            continue;
+        if let Err(exit) = own {
+            return ExitCode::from(exit);
         }
-        let own = match ended(ending) {
+    }
+    page.end()
+}
+
+/// What was printed so far.
+#[derive(Default)]
+struct Page {
+    exit: u8,
+    has_head: bool,
+    /// Whether anything is said of any site.
+    has_site: bool,
+    /// What several sites say alike is told once.
+    errors: BTreeSet<String>,
+    /// Why sites were left out, and which.
+    left_out: Vec<(String, Vec<&'static str>)>,
+}
+
+impl Page {
+    /// Prints how a site ended. The error is an exit code that ends the program.
+    fn take(&mut self, builtin: &Builtin, ending: Ending, may_leave_out: bool) -> Result<(), u8> {
+        // The images of one direction have no kernel of the other.
+        if let (Ending::Failed(Failed::NoKernel(why)), true) = (&ending, may_leave_out) {
+            match self.left_out.iter_mut().find(|(known, _)| known == why) {
+                Some((_, sites)) => sites.push(builtin.name),
+                None => self.left_out.push((why.clone(), vec![builtin.name])),
+            }
+            return Ok(());
+        }
+        self.has_site = true;
+        match ended(ending) {
             Ok(report) => {
-                let head = if has_head { String::new() } else { seed::head(&report) };
-                has_head = true;
-                if output::stdout(&(head + &seed::site(&report, builtin))).is_err() {
-                    return ExitCode::from(2);
-                }
-                Word::of(&report).exit_code()
+                let head = if self.has_head { String::new() } else { seed::head(&report) };
+                self.has_head = true;
+                self.exit = self.exit.max(Word::of(&report).exit_code());
+                print(&(head + &seed::site(&report, builtin)))
             }
             Err(end) => {
-                output::list("error", &end.errors);
+                for error in end.errors {
+                    self.fail(error, end.exit);
+                }
                 // What is not available for one site is not for the others.
                 if end.exit == 3 {
-                    return ExitCode::from(3);
+                    return Err(3);
                 }
-                if output::stdout(&format!("{:<16} [{}]\n", builtin.name, end.verdict)).is_err() {
-                    return ExitCode::from(2);
-                }
-                end.exit
+                print(&format!("{:<16} [{}]\n", builtin.name, end.verdict))
             }
-        };
-        exit = exit.max(own);
+        }
     }
-    // The images of one direction have no kernel of the other; images of neither are a mistake.
-    if left_out.len() == sites {
-        output::list("error", &left_out);
-        return ExitCode::from(2);
+
+    /// Tells an error, and returns its exit code.
+    fn fail(&mut self, error: String, exit: u8) -> u8 {
+        self.exit = self.exit.max(exit);
+        if !self.errors.contains(&error) {
+            output::list("error", std::slice::from_ref(&error));
+            self.errors.insert(error);
+        }
+        exit
     }
-    output::list("note", &left_out);
-    ExitCode::from(exit)
+
+    /// The end of the program. Images that have none of the kernels are a mistake.
+    fn end(self) -> ExitCode {
+        let why = self.left_out.iter().map(|(why, sites)| format!("{}: {why}", sites.join(", ")));
+        let why: Vec<String> = why.collect();
+        output::list(if self.has_site { "note" } else { "error" }, &why);
+        ExitCode::from(if self.has_site { self.exit } else { 2 })
+    }
+}
+
+fn print(text: &str) -> Result<(), u8> {
+    output::stdout(text).map_err(|_| 2)
 }

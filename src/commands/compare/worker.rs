@@ -57,7 +57,7 @@ pub struct Comparison {
     /// A site file, or the name of a built-in site.
     pub site: SiteSource,
     /// `--require`.
-    pub requirement: String,
+    pub requirement: Option<String>,
     /// `--seed`.
     pub seed: u64,
     /// `--allow-metadata`.
@@ -252,8 +252,8 @@ fn compare(
         },
     };
     let site = site.map_err(|why| Failed::BadInput(vec![why]))?;
-    let requirement: Requirement =
-        comparison.requirement.parse().map_err(|why: compare::Error| Failed::BadInput(vec![why.to_string()]))?;
+    let requirement = comparison.requirement.as_deref().map(str::parse::<Requirement>).transpose();
+    let requirement = requirement.map_err(|why| Failed::BadInput(vec![why.to_string()]))?;
     let mut images = images.into_iter();
     let mut image = |name: &str| Image { name: name.to_owned(), bytes: images.next().unwrap_or_default() };
     let request = Request {

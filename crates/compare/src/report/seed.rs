@@ -107,6 +107,9 @@ pub fn site(report: &Report, builtin: &Builtin) -> String {
     if Word::of(report) == Word::Fail && own.is_some_and(|round| round.stats.cos.is_none_or(|cos| cos < 0.999)) {
         text.push_str("  cos < 0.999: you changed program semantics, not just scheduling\n");
     }
+    for note in &report.notes {
+        text.push_str(&format!("  note: {note}\n"));
+    }
     if let Some(timing) = &report.timing
         && let Some(speed) = &timing.speed
     {

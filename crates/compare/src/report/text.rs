@@ -50,7 +50,7 @@ fn render_output(output: &OutputSummary) -> String {
     }
     // The rounds differ in their inputs; where the first mismatches lie is told once.
     if let Some(round) = output.rounds.iter().find(|round| !round.first_mismatches.is_empty()) {
-        text.push_str(&format!("  first mismatches, {}:\n", round.kind.name()));
+        text.push_str(&format!("  first mismatches, {}:\n", round.name()));
         let lines = round.first_mismatches.iter().chain(&round.clusters).chain(&round.map);
         lines.for_each(|line| text.push_str(&format!("    {line}\n")));
     }
@@ -61,7 +61,7 @@ fn render_round(round: &RoundSummary) -> String {
     let stats = &round.stats;
     let number = |value: Option<f64>| value.map_or_else(|| "n/a".into(), |value| format!("{value:.3e}"));
     let cos = stats.cos.map_or_else(|| "n/a".into(), |cos| format!("{cos:.9}"));
-    let (kind, elements, differ) = (round.kind.name(), stats.elements, stats.mismatches);
+    let (kind, elements, differ) = (round.name(), stats.elements, stats.mismatches);
     let mut text = match differ == 0 && round.one_sided == 0 {
         true => format!("  same bits  {kind}: {elements} elements\n"),
         false => format!("  DIFFERENT  {kind}: {differ} of {elements} elements differ\n"),

@@ -10,6 +10,7 @@
 //! an error: whoever means `floor_div` or `ceil_div` says it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The deepest nesting that is read.
 const MAX_DEPTH: u32 = 64;
@@ -31,6 +32,15 @@ impl Value {
         match self {
             Value::Int(value) => value as f64,
             Value::Float(value) => value,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Int(value) => value.fmt(f),
+            Value::Float(value) => value.fmt(f),
         }
     }
 }
@@ -170,9 +180,12 @@ impl Parser<'_> {
             ("min", Some(values)) => values.iter().min().copied(),
             ("max", Some(values)) => values.iter().max().copied(),
             ("ceil_div" | "floor_div" | "align" | "min" | "max", _) => {
-                return Err(
-                    self.error(&format!("`{name}` takes whole numbers: two, the second above 0, or any of min, max"))
-                );
+                let found: Vec<String> = arguments.iter().map(Value::to_string).collect();
+                let expected = match name {
+                    "min" | "max" => "whole numbers",
+                    _ => "two whole numbers, the second above 0",
+                };
+                return Err(self.error(&format!("`{name}` takes {expected}; found {}", found.join(", "))));
             }
             _ => {
                 return Err(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use toml::Spanned;
 
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
@@ -15,22 +16,25 @@ pub struct SiteFile {
     pub kernel: OneOrMore<String>,
     /// Named sizes, each a number or an expression over those that stand in front of it in the alphabet or not: any order.
     #[serde(default)]
-    pub dims: BTreeMap<String, Number>,
+    pub dims: BTreeMap<String, Spanned<Number>>,
     /// Work-groups.
-    pub grid: Vec<Number>,
+    pub grid: Spanned<Vec<Number>>,
     /// Work-items of a work-group.
-    pub block: Vec<Number>,
+    pub block: Spanned<Vec<Number>>,
     /// Bytes of dynamic LDS.
-    pub dynamic_lds: Option<Number>,
+    pub dynamic_lds: Option<Spanned<Number>>,
     /// Floating-point operations of one launch, for the rate.
-    pub flop: Option<Number>,
+    pub flop: Option<Spanned<Number>>,
     /// Bytes that one launch must move at least, for the rate.
-    pub bytes: Option<Number>,
-    /// What outputs must fulfil when neither they nor the command line say.
+    pub bytes: Option<Spanned<Number>>,
+    /// What outputs must fulfil that do not say it themselves.
     pub require: Option<String>,
+    /// Whether it is meant that no input has other values in other rounds.
+    #[serde(default)]
+    pub fixed_inputs: bool,
     /// The arguments, in the order of the kernel's.
     #[serde(default)]
-    pub arg: Vec<ArgEntry>,
+    pub arg: Vec<Spanned<ArgEntry>>,
 }
 
 /// One value or a list of them.
@@ -85,6 +89,8 @@ pub struct ArgEntry {
     pub fill: Option<FillEntry>,
     /// What this output must fulfil.
     pub require: Option<String>,
+    /// `allowed`: the kernel need not write all of this output.
+    pub unwritten: Option<Unwritten>,
     /// Type of a scalar: `i32`, `u32`, `i64`, `u64`, `f32`, `f64`, `i8`, `u8`, `i16`, `u16`, `f16`, `bf16`.
     #[serde(rename = "type")]
     pub scalar_type: Option<String>,
@@ -108,6 +114,14 @@ pub enum Role {
     InOut,
     /// Writes it; what stands there afterwards is nobody's business.
     Scratch,
+}
+
+/// What the site says of elements that a kernel does not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unwritten {
+    /// They are meant.
+    Allowed,
 }
 
 /// A fill. Which members belong to which kind is checked where it is made.

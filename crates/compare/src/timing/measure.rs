@@ -133,8 +133,8 @@ pub struct Timed<'s> {
     pub subject: Subject<'s>,
     /// Content of the buffers with a fill, by number; empty for the others.
     pub inputs: &'s [Vec<u8>],
-    /// What outputs have to fulfil where the site does not say.
-    pub requirement: &'s Requirement,
+    /// What outputs have to fulfil, beside what the site says of each.
+    pub requirement: Option<&'s Requirement>,
 }
 
 /// Times reference, control and test.

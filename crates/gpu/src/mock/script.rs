@@ -17,6 +17,8 @@
 
 use serde::Deserialize;
 
+use crate::{Error, ErrorKind, Result};
+
 /// What images are for.
 pub const TARGET: &str = "mock";
 
@@ -112,6 +114,8 @@ pub enum Cheat {
     Nondeterministic,
     /// Only the first half.
     Half,
+    /// Makes the kernels of other loaded images multiply with its own factor.
+    Patch,
     /// Never ends.
     Hang,
     /// A memory fault.
@@ -129,15 +133,24 @@ fn one() -> f32 {
 }
 
 impl Script {
-    /// Reads an image; the error says what is wrong with it.
-    pub fn parse(image: &[u8]) -> Result<Script, String> {
-        let text = std::str::from_utf8(image).map_err(|_| "not an image of the mock device".to_owned())?;
-        let script: Script = toml::from_str(text).map_err(|e| format!("not an image of the mock device: {e}"))?;
+    /// Reads an image.
+    ///
+    /// # Errors
+    /// `NoImage` with what is wrong with the text, `BadImage` for another target.
+    pub fn parse(image: &[u8]) -> Result<Script> {
+        let no_image = |why: String| Error::new(ErrorKind::NoImage, format!("not an image of the mock device{why}"));
+        let text = std::str::from_utf8(image).map_err(|_| no_image(String::new()))?;
+        let script: Script = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            no_image(format!(": line {line}: {}", error.message().lines().next().unwrap_or_default()))
+        })?;
         if script.mock != 1 {
-            return Err(format!("`mock` is {}, expected 1", script.mock));
+            return Err(no_image(format!(": `mock` is {}, expected 1", script.mock)));
         }
         if script.target != TARGET {
-            return Err(format!("the image is for {}, the device is {TARGET}", script.target));
+            let message = format!("the image is for {}, the device is {TARGET}", script.target);
+            return Err(Error::new(ErrorKind::BadImage, message));
         }
         Ok(script)
     }
