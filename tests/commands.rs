@@ -21,6 +21,8 @@ mod hostile;
 mod interrupted;
 #[path = "commands/manual.rs"]
 mod manual;
+#[path = "commands/original.rs"]
+mod original;
 #[path = "commands/outputs.rs"]
 mod outputs;
 #[path = "harness/process.rs"]
@@ -46,9 +48,10 @@ type Test = (&'static str, &'static str, fn() -> Result<(), Failed>);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let files: [(&str, &[Test]); 11] = [
+    let files: [(&str, &[Test]); 12] = [
         ("action", action::TESTS),
         ("manual", manual::TESTS),
+        ("original", original::TESTS),
         ("outputs", outputs::TESTS),
         ("capture", capture::TESTS),
         ("baseline", baseline::TESTS),
