@@ -275,12 +275,28 @@ impl Rig {
             repeats &= side == TEST || conduct.unrepeatable == 0;
             results[side] = expected;
         }
-        if kind.begins_anew() && repeats {
-            let poison = poison_word(random, 0);
-            self.launch(subject, REFERENCE, inputs, poison, random, watch)?;
-            observed.test.disturbs_reference |= !self.holds(subject.device, &results[REFERENCE], poison)?;
+        if kind.begins_anew() && repeats && !self.repeats(subject, &results[REFERENCE], inputs, random, watch)? {
+            // A reference that comes back to what it said changes its mind by itself.
+            match self.repeats(subject, &results[REFERENCE], inputs, random, watch)? {
+                true => observed.reference.unrepeatable += 1,
+                false => observed.test.disturbs_reference = true,
+            }
         }
         Ok(results)
+    }
+
+    /// Whether one more launch of the reference gives the same.
+    fn repeats(
+        &mut self,
+        subject: &Subject<'_>,
+        expected: &Expected,
+        inputs: &[Vec<u8>],
+        random: &mut Random,
+        watch: &mut dyn Watch,
+    ) -> gpu::Result<bool> {
+        let poison = poison_word(random, 0);
+        self.launch(subject, REFERENCE, inputs, poison, random, watch)?;
+        self.holds(subject.device, expected, poison)
     }
 
     /// One launch with fresh inputs, guards, poison and LDS.

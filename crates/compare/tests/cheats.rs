@@ -350,6 +350,9 @@ fn a_test_that_changes_the_reference_is_found() {
     assert_eq!(report.verdict, Verdict::Fail);
     let expected = "test: the reference computes something else after the test has run";
     assert!(report.reasons.iter().any(|reason| reason == expected), "{:?}", report.reasons);
+    // A reference that changes its mind by itself was not changed by the test.
+    let (verdict, reasons) = verdict("cheat = \"nondeterministic\"\nafter = 2", "", false);
+    assert_eq!(verdict, Verdict::NotEstablished, "{reasons:?}");
     // It ran before anything of the test was loaded.
     assert_eq!(report.outputs[0].rounds[0].stats.mismatches, 1021);
 }

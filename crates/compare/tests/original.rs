@@ -35,8 +35,12 @@ value = 250000
 "#;
 
 fn lines(factor: &str, cheat: &str) -> (Word, Vec<String>) {
+    lines_on(SITE, factor, cheat)
+}
+
+fn lines_on(site: &str, factor: &str, cheat: &str) -> (Word, Vec<String>) {
     let device = Mock::new();
-    let site = Site::parse(SITE, "gate_up_fwd", Path::new(""), run::facts(&device)).expect("a valid site");
+    let site = Site::parse(site, "gate_up_fwd", Path::new(""), run::facts(&device)).expect("a valid site");
     let image = |factor: &str, cheat: &str| {
         Image {
         name: "image.mock".into(),
@@ -106,4 +110,21 @@ fn what_a_kernel_does_besides_is_no_pass_either() {
     }
     let (word, _) = lines("2.0", "cheat = \"none\"");
     assert_eq!(word, Word::Pass);
+}
+
+#[test]
+fn what_weakens_a_verdict_is_told_below_it() {
+    let little = SITE.replace("value = 250000", "value = 64");
+    let (word, lines) = lines_on(&little, "2.0", "");
+    assert_eq!((word, word.exit_code()), (Word::NotEstablished, 2));
+    assert!(
+        lines[4].starts_with("  [NOT ESTABLISHED] cos=1.000000") && lines[4].contains("ref_nz=64/64"),
+        "{}",
+        lines[4]
+    );
+    assert!(lines[5].starts_with("  `out`: 249936 of 250000 elements are written by neither kernel; "), "{}", lines[5]);
+    let (word, lines) =
+        lines_on(&little.replace("name = \"out\"", "name = \"out\"\nunwritten = \"allowed\""), "2.0", "");
+    assert_eq!(word, Word::Pass);
+    assert_eq!(lines[5], "  note: `out`: 249936 of 250000 elements are written by neither kernel, as the site allows");
 }
