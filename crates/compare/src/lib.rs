@@ -11,6 +11,7 @@
 //! [`timing`] says which one is faster and how far that can be trusted; [`judge`] makes the verdict of a [`report`].
 
 pub mod buffers;
+pub mod check;
 pub mod correctness;
 pub mod declared;
 pub mod dtype;

@@ -172,14 +172,14 @@ fn summary(image: &Image) -> ImageSummary {
 }
 
 /// An image, and what is known of it without a device.
-struct Object<'i> {
-    image: &'i Image,
+pub(crate) struct Object<'i> {
+    pub(crate) image: &'i Image,
     /// None for formats that only a driver reads: cubins, PTX.
     code_object: Option<CodeObject>,
 }
 
 impl<'i> Object<'i> {
-    fn read(image: &'i Image) -> Result<Object<'i>, String> {
+    pub(crate) fn read(image: &'i Image) -> Result<Object<'i>, String> {
         if image.bytes.is_empty() {
             return Err(format!("{}: the file is empty", image.name));
         }
@@ -192,12 +192,12 @@ impl<'i> Object<'i> {
         Ok(Object { image, code_object })
     }
 
-    fn kernel(&self, name: &str) -> Option<&Kernel> {
+    pub(crate) fn kernel(&self, name: &str) -> Option<&Kernel> {
         let kernels = &self.code_object.as_ref()?.kernels;
         kernels.iter().find(|kernel| kernel.name == name)
     }
 
-    fn processor(&self) -> Option<&str> {
+    pub(crate) fn processor(&self) -> Option<&str> {
         self.code_object.as_ref()?.target.processor.as_deref()
     }
 
@@ -223,7 +223,7 @@ impl<'i> Object<'i> {
 }
 
 /// Candidates for the kernel's name: those that the metadata of both images has, or all where a driver has to say.
-fn find_kernel(site: &Site, reference: &Object<'_>, test: &Object<'_>) -> Result<Vec<String>, Failure> {
+pub(crate) fn find_kernel(site: &Site, reference: &Object<'_>, test: &Object<'_>) -> Result<Vec<String>, Failure> {
     let lacking = |object: &&Object<'_>| !object.may_have_one_of(&site.kernels);
     let lacking: Vec<&Object<'_>> = [reference, test].into_iter().filter(lacking).collect();
     refuse_lacking(lacking.iter().map(|object| object.without_kernel(&site.kernels)).collect())?;

@@ -4,7 +4,9 @@
 pub mod builtin;
 pub mod expr;
 pub mod file;
+pub mod fingerprint;
 pub mod scaffold;
+pub mod todo;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -146,6 +148,7 @@ impl Site {
                 text.get(..start).and_then(|before| before.rsplit('\n').next()).map_or(0, |row| row.chars().count());
             format!("{}:{}: {}", line_of(text, start), column + 1, error.message())
         })?;
+        todo::refuse(text)?;
         Resolver::new(&file, folder, device).and_then(|resolver| resolver.site(name)).map_err(|problem| {
             let line = problem.at.map_or_else(String::new, |at| line_of(text, at).to_string());
             format!("{line}{} {}", if line.is_empty() { "" } else { ":" }, problem.why)
@@ -518,7 +521,7 @@ fn evaluate(number: &Number, names: &Names) -> Result<Value, String> {
 }
 
 /// A scalar as it stands in the argument buffer: little-endian.
-fn scalar_bytes(scalar: &str, value: Value) -> Result<Vec<u8>, String> {
+pub(crate) fn scalar_bytes(scalar: &str, value: Value) -> Result<Vec<u8>, String> {
     let out_of_range = |value: i128| format!("{value} does not fit into {scalar}");
     macro_rules! integer {
         ($type:ty) => {

@@ -8,7 +8,8 @@ use codeobj::code_object::Kernel;
 use codeobj::metadata::Metadata;
 use codeobj::{CodeObject, Detail, container};
 use compare::pack::{Layout, is_passable};
-use compare::site::{DeviceFacts, Site, scaffold};
+use compare::site::scaffold::{self, Beside};
+use compare::site::{DeviceFacts, Site};
 
 const DEVICE: DeviceFacts = DeviceFacts { compute_units: 256, wave_size: 64 };
 
@@ -67,25 +68,27 @@ fn printed_by_llvm(object: &[u8]) -> Option<Metadata> {
 }
 
 fn check_kernel(place: &str, kernel: &Kernel, llvm: Option<&codeobj::metadata::KernelMetadata>, checked: &mut Checked) {
-    let text = scaffold::site_text(&kernel.name, &kernel.metadata);
-    let parse = |text: &str| Site::parse(text, "site", Path::new(""), DEVICE);
-    let site = parse(&text).unwrap_or_else(|why| panic!("{place}: {why}\n{text}"));
     let explicit: Vec<_> = kernel.metadata.args.iter().filter(|arg| !is_hidden(arg.value_kind.as_deref())).collect();
     checked.kernels += 1;
     let unpassable: Vec<&str> =
         explicit.iter().filter_map(|arg| arg.value_kind.as_deref()).filter(|kind| !is_passable(kind)).collect();
-    let layout = match (Layout::from_metadata(&site, &kernel.metadata), unpassable.first()) {
-        (Ok(layout), None) => layout,
+    let written = scaffold::site_text(&kernel.name, &kernel.metadata, &Beside::default());
+    let text = match (written, unpassable.first()) {
+        (Ok(text), None) => text,
         (Err(why), Some(kind)) => {
-            assert!(
-                why.iter().any(|why| why.contains(&format!("arguments of kind {kind} cannot be passed"))),
-                "{why:?}"
-            );
+            assert!(why.iter().any(|why| why.contains(&format!("is of kind {kind}, which"))), "{why:?}");
             checked.refused += 1;
             return;
         }
-        (found, unpassable) => panic!("{place}: {found:?}, {unpassable:?}\n{text}"),
+        (found, unpassable) => panic!("{place}: {found:?}, {unpassable:?}"),
     };
+    let parse = |text: &str| Site::parse(text, "site", Path::new(""), DEVICE);
+    let unedited = parse(&text).expect_err("nobody has filled it in");
+    assert!(unedited.contains("still to be filled in"), "{place}: {unedited}");
+    let text = filled_in(&text);
+    let site = parse(&text).unwrap_or_else(|why| panic!("{place}: {why}\n{text}"));
+    let layout =
+        Layout::from_metadata(&site, &kernel.metadata).unwrap_or_else(|why| panic!("{place}: {why:?}\n{text}"));
     if let Some(llvm) = llvm {
         let listed = llvm.args.iter().filter(|arg| !is_hidden(arg.value_kind.as_deref()));
         let listed: Vec<(u64, u64)> =
@@ -120,6 +123,15 @@ fn check_kernel(place: &str, kernel: &Kernel, llvm: Option<&codeobj::metadata::K
     }
 }
 
+/// As a user would: sizes, values, structures.
+fn filled_in(text: &str) -> String {
+    let line = |line: &str| match line.strip_prefix("bytes = \"?\"  # ").and_then(|rest| rest.split(' ').next()) {
+        Some(count) => format!("bytes = \"{}\"\n", "00".repeat(count.parse().expect("a number"))),
+        None => line.replace("\"?\"", "1") + "\n",
+    };
+    text.lines().map(line).collect()
+}
+
 fn is_hidden(kind: Option<&str>) -> bool {
     kind.is_some_and(|kind| kind.starts_with("hidden_"))
 }
@@ -133,4 +145,62 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// What compilers say of an argument is taken over; what they do not say is marked as a guess.
+#[test]
+fn roles_and_types_are_those_of_the_metadata() {
+    let text = "amdhsa.kernels:\n  - .name: k\n    .max_flat_workgroup_size: 1024\n    .args:\n      \
+        - { .name: a, .offset: 0, .size: 8, .value_kind: global_buffer, .actual_access: read_only, .type_name: 'half*' }\n      \
+        - { .name: b, .offset: 8, .size: 8, .value_kind: global_buffer, .access: read_write, .type_name: 'int*' }\n      \
+        - { .name: x, .offset: 16, .size: 8, .value_kind: global_buffer, .actual_access: write_only, .value_type: f64 }\n      \
+        - { .name: p, .offset: 24, .size: 8, .value_kind: global_buffer, .is_const: true }\n      \
+        - { .name: g, .offset: 32, .size: 8, .value_kind: global_buffer }\n      \
+        - { .name: s, .offset: 40, .size: 4, .value_kind: by_value, .type_name: float }\n";
+    let metadata = Metadata::from_yaml(text, Detail::Full).expect("YAML");
+    let site = scaffold::site_text("k", &metadata.kernels[0], &Beside::default()).expect("can be passed");
+    for lines in [
+        "name = \"a\"\nrole = \"in\"  # .actual_access\ndtype = \"f16\"\n",
+        "name = \"b\"\nrole = \"inout\"  # .access\ndtype = \"i32\"\n",
+        "name = \"x\"\nrole = \"out\"  # .actual_access\ndtype = \"f64\"\n",
+        "name = \"p\"\nrole = \"in\"  # const\ndtype = \"f32\"  # guessed\n",
+        "name = \"g\"\nrole = \"in\"  # guessed",
+        "name = \"s\"\ntype = \"f32\"\nvalue = \"?\"\n",
+    ] {
+        assert!(site.contains(lines), "{lines}\n{site}");
+    }
+    assert!(scaffold::has_output(&site));
+    let read_only = text.replace("read_write", "read_only").replace("write_only", "read_only");
+    let read_only =
+        read_only.replace(", .value_kind: global_buffer }", ", .value_kind: global_buffer, .access: read_only }");
+    let metadata = Metadata::from_yaml(&read_only, Detail::Full).expect("YAML");
+    let site = scaffold::site_text("k", &metadata.kernels[0], &Beside::default()).expect("can be passed");
+    assert!(!scaffold::has_output(&site) && site.contains("# No argument is written"), "{site}");
+}
+
+/// Triton appends two pointers, and its file says how many lanes a work-group has.
+#[test]
+fn what_a_compiler_writes_beside_is_taken_over() {
+    let pointer = |name: &str, offset: u32| {
+        format!("      - {{ .name: {name}, .offset: {offset}, .size: 8, .value_kind: global_buffer }}\n")
+    };
+    let args: String = ["x", "z", "s", "t"].iter().zip(0..).map(|(name, index)| pointer(name, 8 * index)).collect();
+    let text = format!("amdhsa.kernels:\n  - .name: k\n    .args:\n{args}");
+    let metadata = Metadata::from_yaml(&text, Detail::Full).expect("YAML");
+    let beside = Beside {
+        file: "k.json".into(),
+        block: Some(512),
+        dynamic_lds_bytes: Some(1024),
+        appended: vec![("global scratch", 64), ("profile scratch", 0)],
+    };
+    let site = scaffold::site_text("k", &metadata.kernels[0], &beside).expect("can be passed");
+    for lines in [
+        "block = [512, 1, 1]  # k.json\ndynamic-lds = 1024  # bytes; k.json\n",
+        "name = \"x\"\nrole = \"in\"",
+        "name = \"z\"\nrole = \"out\"",
+        "name = \"s\"\nrole = \"scratch\"  # Triton's global scratch\ndtype = \"u8\"\nshape = [\"?\"]  # 64 bytes",
+        "name = \"t\"\nnull = true  # Triton's profile scratch",
+    ] {
+        assert!(site.contains(lines), "{lines}\n{site}");
+    }
 }

@@ -102,8 +102,14 @@ pub struct Arg {
     pub value_kind: Option<String>,
     /// `.address_space`
     pub address_space: Option<String>,
-    /// `.access`
+    /// `.access`, of the language: `read_only`, `write_only`, `read_write`.
     pub access: Option<String>,
+    /// `.actual_access`, of the code, with the same words.
+    pub actual_access: Option<String>,
+    /// `.is_const`: the argument points to `const`.
+    pub is_const: Option<bool>,
+    /// `.value_type`, which older compilers wrote: `f32`, `i64`, `struct`, …
+    pub value_type: Option<String>,
     /// `.type_name`, as in the source language.
     pub type_name: Option<String>,
 }
@@ -189,6 +195,9 @@ impl Arg {
                 Some(".value_kind") => arg.value_kind = text_of(value),
                 Some(".address_space") => arg.address_space = text_of(value),
                 Some(".access") => arg.access = text_of(value),
+                Some(".actual_access") => arg.actual_access = text_of(value),
+                Some(".is_const") => arg.is_const = flag_of(value),
+                Some(".value_type") => arg.value_type = text_of(value),
                 Some(".type_name") => arg.type_name = text_of(value),
                 _ => {}
             }

@@ -11,6 +11,9 @@
 use crate::dtype::{Dtype, Kind};
 use crate::error::{Error, Result};
 
+/// What a file begins with.
+pub const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
 /// A parsed file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Npy<'a> {
@@ -25,9 +28,8 @@ pub struct Npy<'a> {
 /// Reads the header of a file, and finds its data. Nothing is allocated on its word.
 pub fn parse(bytes: &[u8]) -> Result<Npy<'_>> {
     let no_header = || Error::new(format!("the .npy header ends early: the file has {} bytes", bytes.len()));
-    let rest = bytes
-        .strip_prefix(b"\x93NUMPY")
-        .ok_or_else(|| Error::new("not a .npy file: it does not start with \\x93NUMPY"))?;
+    let rest =
+        bytes.strip_prefix(MAGIC).ok_or_else(|| Error::new("not a .npy file: it does not start with \\x93NUMPY"))?;
     let (&[major, _], rest) = rest.split_first_chunk().ok_or_else(no_header)?;
     let (length, rest) = match major {
         1 => rest.split_first_chunk().map(|(length, rest)| (u16::from_le_bytes(*length).into(), rest)),
