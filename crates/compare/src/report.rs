@@ -1,5 +1,6 @@
 //! What a comparison says, as one value: printed as text ([`text`]), in the original program's lines ([`seed`]), or as JSON.
 
+pub mod page;
 pub mod seed;
 pub mod text;
 
@@ -126,6 +127,8 @@ pub struct SiteSummary {
     pub dynamic_lds_bytes: u32,
     /// Bytes of each buffer, by argument, in order.
     pub buffers: Vec<(String, u64)>,
+    /// [`Site::fingerprint`]: the same for the same launch, whatever the file is called.
+    pub sha256: String,
 }
 
 /// An image of a run.
@@ -321,6 +324,7 @@ impl Report {
                 block: site.block,
                 dynamic_lds_bytes: site.dynamic_lds_bytes,
                 buffers: site.buffers().map(|(name, buffer)| (name.to_owned(), buffer.bytes)).collect(),
+                sha256: site.fingerprint(),
             },
             reference,
             test,

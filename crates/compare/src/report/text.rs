@@ -1,58 +1,68 @@
 //! The report for people.
 
+use std::borrow::Cow;
+
 use gpu::Telemetry;
 
+use crate::report::page::{collapsed, counted, wrapped};
 use crate::report::{OutputSummary, Report, RoundSummary, Timing};
+use crate::timing::CacheMode;
+use crate::timing::verdict::Ratio;
 
-/// All of it above the last line.
-pub fn render(report: &Report) -> String {
+/// Makes of a text from outside what can be printed: names must not look like lines of ours or steer a terminal.
+pub type Clean = for<'t> fn(&'t str) -> Cow<'t, str>;
+
+/// All of it above the last line, no line wider than 80 columns unless a name is; but messages (`required`, `reason`, `note`)
+/// have a line each, for those who search for them.
+pub fn render(report: &Report, clean: Clean) -> String {
     let Report { device, site, .. } = report;
-    let target = if device.target.is_empty() { String::new() } else { format!(", {}", device.target) };
+    let target = if device.target.is_empty() { String::new() } else { format!(", {}", clean(&device.target)) };
     let extent = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
+    let lds = counted(site.dynamic_lds_bytes.into(), "byte", "bytes");
+    let (grid, block) = (extent(site.grid), extent(site.block));
     let mut text = format!(
-        "Device: {} ({} CUs{target}), {}\n  kernel: {}\n  site: {}, {} work-groups of {}, {} bytes of dynamic LDS\n",
-        device.name,
+        "Device: {} ({} CUs{target}), {}\n  kernel: {}\n{}",
+        clean(&device.name),
         device.compute_units,
         device.id,
-        report.kernel,
-        site.name,
-        extent(site.grid),
-        extent(site.block),
-        site.dynamic_lds_bytes
+        clean(&report.kernel),
+        wrapped(&format!("  site: {}, {grid} work-groups of {block}, {lds} of dynamic LDS", clean(&site.name))),
     );
     for (whose, image) in [("reference", &report.reference), ("test", &report.test)] {
-        text.push_str(&format!("  {whose:<9} {} {}\n", &image.sha256[..12.min(image.sha256.len())], image.name));
+        let hash: String = image.sha256.chars().take(12).collect();
+        text.push_str(&format!("  {whose:<9} {hash} {}\n", clean(&image.name)));
     }
     for output in &report.outputs {
-        text.push_str(&render_output(output));
+        text.push_str(&render_output(output, clean));
     }
     if let Some(timing) = &report.timing {
         text.push_str(&render_timing(timing));
     }
     text.push('\n');
     if !report.requirement.is_empty() {
-        text.push_str(&format!("required: {}\n", report.requirement));
+        text.push_str(&format!("required: {}\n", clean(&report.requirement)));
     }
-    for reason in &report.reasons {
-        text.push_str(&format!("reason: {reason}\n"));
+    for reason in collapsed(&report.reasons) {
+        text.push_str(&format!("reason: {}\n", clean(&reason)));
     }
     for note in &report.notes {
-        text.push_str(&format!("note: {note}\n"));
+        text.push_str(&format!("note: {}\n", clean(note)));
     }
     text
 }
 
-fn render_output(output: &OutputSummary) -> String {
+fn render_output(output: &OutputSummary, clean: Clean) -> String {
     let shape: Vec<String> = output.shape.iter().map(u64::to_string).collect();
-    let mut text = format!("\n{}: {} {}\n", output.name, output.dtype, shape.join("x"));
+    let mut text = format!("\n{}: {} {}\n", clean(&output.name), output.dtype, shape.join("x"));
     for round in &output.rounds {
         text.push_str(&render_round(round));
     }
     // The rounds differ in their inputs; where the first mismatches lie is told once.
     if let Some(round) = output.rounds.iter().find(|round| !round.first_mismatches.is_empty()) {
         text.push_str(&format!("  first mismatches, {}:\n", round.name()));
-        let lines = round.first_mismatches.iter().chain(&round.clusters).chain(&round.map);
-        lines.for_each(|line| text.push_str(&format!("    {line}\n")));
+        let lines = round.first_mismatches.iter().chain(&round.clusters);
+        lines.for_each(|line| text.push_str(&wrapped(&format!("    {line}"))));
+        round.map.iter().for_each(|line| text.push_str(&format!("    {line}\n")));
     }
     text
 }
@@ -67,13 +77,13 @@ fn render_round(round: &RoundSummary) -> String {
         false => format!("  DIFFERENT  {kind}: {differ} of {elements} elements differ\n"),
     };
     if stats.mismatches > 0 {
-        text.push_str(&format!(
-            "    cos={cos} norm={} max_abs={:.3e} max_rel={} max_ulp={}\n",
+        text.push_str(&wrapped(&format!(
+            "    cos={cos} norm={} max_abs={:.3e} max_rel={} max_ulp={}",
             number(stats.relative_norm),
             stats.max_abs,
             number(stats.max_rel),
             stats.max_ulp
-        ));
+        )));
     }
     let sides = [("reference", stats.reference), ("test", stats.test)];
     if stats.mismatches > 0 || sides.iter().any(|(_, side)| side.nan + side.infinite > 0) {
@@ -94,8 +104,8 @@ fn render_timing(timing: &Timing) -> String {
             [("reference", speed.reference_ns, timing.reference_rates), ("test", speed.test_ns, timing.test_rates)]
         {
             let rate = |rate: Option<f64>, unit: f64, name: &str, share: Option<f64>| {
-                let share = share.map_or_else(String::new, |share| format!(" ({:.0} % of peak)", share * 100.0));
-                rate.map_or_else(String::new, |rate| format!("  {:.1} {name}{share}", rate / unit))
+                let share = share.map_or_else(String::new, |share| format!(" ({} of peak)", percent(share)));
+                rate.map_or_else(String::new, |rate| format!("  {} {name}{share}", digits(rate / unit)))
             };
             text.push_str(&format!(
                 "{whose:<9} {:>10}{}{}\n",
@@ -104,30 +114,28 @@ fn render_timing(timing: &Timing) -> String {
                 rate(rates.bytes_per_second, 1e9, "GB/s", rates.bytes_share)
             ));
         }
-        let percent = speed.confidence * 100.0;
+        let ratio = |ratio: &Ratio| format!("{:.4} [{:.4}, {:.4}]", ratio.value, ratio.low, ratio.high);
         text.push_str(&format!(
-            "speed-up  {:.4} [{:.4}, {:.4}] at {percent:.0} %; the reference against its own copy {:.4} [{:.4}, {:.4}]\n{}\n",
-            speed.speedup.value,
-            speed.speedup.low,
-            speed.speedup.high,
-            speed.control.value,
-            speed.control.low,
-            speed.control.high,
+            "speed-up  {} at {:.0} %\n  the reference against its own copy {}\n{}\n",
+            ratio(&speed.speedup),
+            speed.confidence * 100.0,
+            ratio(&speed.control),
             speed.verdict.name()
         ));
     }
-    let triples = measured.samples.0.len() / 3;
+    let triples = counted(measured.samples.0.len() as u64 / 3, "triple", "triples");
     let cache = match timing.cache {
-        crate::timing::CacheMode::Cold => "cold",
-        crate::timing::CacheMode::Hot => "hot",
+        CacheMode::Cold => "cold",
+        CacheMode::Hot => "hot",
     };
+    let launches = |count: u32| counted(count.into(), "launch", "launches");
     text.push_str(&format!(
-        "  {triples} triples, {} launches a sample, {cache} cache ({} sets of buffers), {} launches of warm-up,\n  \
-         {} timed launches checked, {} of the host to queue one\n",
-        measured.launches_per_sample,
-        measured.buffer_sets,
-        measured.warmup_launches,
-        measured.checked_launches,
+        "  {triples}, {} a sample, {cache} cache ({} of buffers)\n  {} of warm-up, {} checked\n  \
+         {} of the host to queue one launch\n",
+        launches(measured.launches_per_sample),
+        counted(measured.buffer_sets.into(), "set", "sets"),
+        launches(measured.warmup_launches),
+        counted(measured.checked_launches.into(), "timed launch", "timed launches"),
         time(measured.launch_overhead_ns)
     ));
     text.push_str(&render_state(&timing.telemetry));
@@ -136,7 +144,8 @@ fn render_timing(timing: &Timing) -> String {
 
 /// The device before and after, as far as the driver tells.
 fn render_state(states: &[Telemetry; 2]) -> String {
-    let figures: [(&str, fn(&Telemetry) -> Option<f64>, &str); 4] = [
+    type Figure = fn(&Telemetry) -> Option<f64>;
+    let figures: [(&str, Figure, &str); 4] = [
         ("clock", |state| state.clock_hz.map(|hz| hz / 1e6), "MHz"),
         ("memory clock", |state| state.memory_clock_hz.map(|hz| hz / 1e6), "MHz"),
         ("temperature", |state| state.temperature_celsius, "°C"),
@@ -150,11 +159,36 @@ fn render_state(states: &[Telemetry; 2]) -> String {
     if told.is_empty() { String::new() } else { format!("  before-after: {}\n", told.join(", ")) }
 }
 
+/// A share in percent.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent < 0.1 => "under 0.1 %".into(),
+        percent => format!("{} %", if percent < 10.0 { format!("{percent:.1}") } else { format!("{percent:.0}") }),
+    }
+}
+
+/// A number with a decimal, or as many as its first two digits take.
+fn digits(number: f64) -> String {
+    let decimals = (1.0 - number.abs().max(1e-9).log10().floor()).clamp(1.0, 9.0) as usize;
+    format!("{number:.decimals$}")
+}
+
 /// A time with a unit in which it is easily read.
 fn time(ns: f64) -> String {
     match ns {
         ns if ns >= 1e6 => format!("{:.4} ms", ns / 1e6),
         ns if ns >= 1e3 => format!("{:.3} us", ns / 1e3),
         ns => format!("{ns:.0} ns"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers_keep_their_digits() {
+        assert_eq!([1914.3, 12.0, 1.25, 0.0013].map(digits), ["1914.3", "12.0", "1.2", "0.0013"]);
+        assert_eq!([0.0, 0.0049, 0.42, 1.7].map(percent), ["under 0.1 %", "0.5 %", "42 %", "170 %"]);
     }
 }
