@@ -13,6 +13,7 @@ mod doctor;
 mod edited;
 mod formats;
 mod gate;
+mod history;
 mod inputs;
 mod man;
 mod occupancy;
@@ -53,7 +54,7 @@ enum Command {
     Cmp(cmp::Opts),
     Roundtrip(roundtrip::Opts),
     Compare(Box<compare::Opts>),
-    History(compare::history::Opts),
+    History(history::Opts),
     Site(site::Opts),
     Doctor(doctor::Opts),
     Completions(completions::Opts),

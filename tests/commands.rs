@@ -11,6 +11,8 @@ mod baseline;
 mod before;
 #[path = "commands/capture.rs"]
 mod capture;
+#[path = "commands/compare.rs"]
+mod compare;
 #[path = "harness/data.rs"]
 mod data;
 #[path = "commands/hip.rs"]
@@ -48,12 +50,13 @@ type Test = (&'static str, &'static str, fn() -> Result<(), Failed>);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let files: [(&str, &[Test]); 12] = [
+    let files: [(&str, &[Test]); 13] = [
         ("action", action::TESTS),
         ("manual", manual::TESTS),
         ("original", original::TESTS),
         ("outputs", outputs::TESTS),
         ("capture", capture::TESTS),
+        ("compare", compare::TESTS),
         ("baseline", baseline::TESTS),
         ("before", before::TESTS),
         ("hip", hip::TESTS),

@@ -1,35 +1,14 @@
 //! Runs kept as JSON Lines in a file of the project: only ever appended to, so that several people and agents can write it.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 
 use compare::report::{ImageSummary, Report, Verdict};
-use compare::timing::Speed;
-use compare::timing::verdict::Ratio;
+use compare::timing::{CacheMode, Speed};
 use serde::{Deserialize, Serialize};
 
-use crate::commands::edited;
-use crate::output;
-
-/// List the runs of a history
-///
-/// `coax compare --history FILE` appends to it; `coax compare --against FILE` holds a run against the last one of the same test,
-/// site and device.
-#[derive(clap::Args)]
-#[command(after_long_help = "Examples:
-  coax history runs.jsonl
-  coax history runs.jsonl --kernel gemm")]
-pub struct Opts {
-    /// The history
-    history: PathBuf,
-    /// Only runs of kernels whose name holds this
-    #[arg(long, value_name = "TEXT")]
-    kernel: Option<String>,
-}
-
-/// One run.
+/// One run. What came later than the first form is optional, so that older lines stay readable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Entry {
     /// When, seconds since 1970.
@@ -38,151 +17,170 @@ pub struct Entry {
     pub kernel: String,
     /// The site's name.
     pub site: String,
-    /// The device's name.
+    /// What the site resolved to (`compare::site::fingerprint`); none when nothing was launched to its end.
+    #[serde(default)]
+    pub site_sha256: Option<String>,
+    /// The device's name; what the user asked for when the device did not come to say it.
     pub device: String,
-    /// The device's target.
+    /// The device's target; empty when the device did not come to say it.
     pub target: String,
     /// The one that is right by definition.
     pub reference: ImageSummary,
     /// The one that was judged.
     pub test: ImageSummary,
-    /// The conclusion.
+    /// The conclusion about correctness.
     pub verdict: Verdict,
+    /// Of the run, which speed may have decided; the verdict's when it is not there.
+    #[serde(default)]
+    pub exit_code: Option<u8>,
+    /// Why there is no report.
+    #[serde(default)]
+    pub error: Option<String>,
     /// Speed, when it was timed.
     pub speed: Option<Speed>,
+    /// Which caches it was timed with.
+    #[serde(default)]
+    pub cache: Option<CacheMode>,
     /// What the user wants to remember.
     pub note: Option<String>,
 }
 
 impl Entry {
     /// Of a report.
-    pub fn of(report: &Report, note: Option<String>) -> Entry {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    pub fn of(report: &Report, exit: u8, note: Option<String>) -> Entry {
         Entry {
-            time: now.map_or(0, |now| now.as_secs()),
+            time: now(),
             kernel: report.kernel.clone(),
             site: report.site.name.clone(),
+            site_sha256: Some(report.site.sha256.clone()),
             device: report.device.name.clone(),
             target: report.device.target.clone(),
             reference: report.reference.clone(),
             test: report.test.clone(),
             verdict: report.verdict,
+            exit_code: Some(exit),
+            error: None,
             speed: report.timing.as_ref().and_then(|timing| timing.speed),
+            cache: report.timing.as_ref().map(|timing| timing.cache),
             note,
         }
     }
+
+    /// Whether the run ended with a yes.
+    pub fn is_good(&self) -> bool {
+        self.exit_code.unwrap_or_else(|| self.verdict.exit_code()) == 0 && self.verdict.exit_code() == 0
+    }
 }
 
-/// Appends a line, in one write, so that two runs that end at once do not mix.
-pub fn append(path: &Path, entry: &Entry) -> Result<(), String> {
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.as_secs())
+}
+
+/// Sees to it, before any work is done, that runs can be appended to `path`: creates it, or looks whether it is a history.
+pub fn prepare(path: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: the run could not be kept: {error}", path.display());
+    let file = OpenOptions::new().append(true).read(true).create(true).open(path).map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(format!("{}: is no regular file, which a history is", path.display()));
+    }
+    let mut first = Vec::new();
+    // A run is a few thousand bytes; a line without an end is none.
+    BufReader::new(file.take(1 << 20)).read_until(b'\n', &mut first).map_err(failed)?;
+    match first.trim_ascii().is_empty() {
+        true => Ok(()),
+        false => parse(&first)
+            .map(drop)
+            .map_err(|why| format!("{}:1: is no run, so the file is no history: {why}", path.display())),
+    }
+}
+
+/// Appends a line, in one write, so that two runs that end at once do not mix. Behind a line that somebody did not end it
+/// begins a new one, and says so.
+pub fn append(path: &Path, entry: &Entry) -> Result<Option<String>, String> {
     let failed = |error: std::io::Error| format!("{}: the run cannot be kept: {error}", path.display());
     let mut line = serde_json::to_vec(entry).map_err(|error| failed(error.into()))?;
     line.push(b'\n');
-    let mut file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
-    file.write_all(&line).and_then(|()| file.sync_all()).map_err(failed)
+    let mut file = OpenOptions::new().append(true).read(true).create(true).open(path).map_err(failed)?;
+    let is_cut = !ends_with_newline(&mut file).map_err(failed)?;
+    if is_cut {
+        line.insert(0, b'\n');
+    }
+    file.write_all(&line).and_then(|()| file.sync_all()).map_err(failed)?;
+    Ok(is_cut.then(|| format!("{}: the last line had no end; this run stands on a line of its own", path.display())))
 }
 
-/// Reads a history; a line that is none is an error with its number.
-pub fn read(path: &Path) -> Result<Vec<Entry>, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(number, line)| {
-            let entry = serde_json::from_str(line);
-            entry.map_err(|error| format!("{}:{}: this is no run: {error}", path.display(), number + 1))
-        })
-        .collect()
+/// Whether the next line can begin: an empty file, or one whose last byte ends a line.
+fn ends_with_newline(file: &mut File) -> std::io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
-/// A published speed-up, with how far it may be off.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expectation {
-    value: f64,
-    tolerance: f64,
+/// A history as it was read.
+#[derive(Debug, Default)]
+pub struct Stored {
+    /// The runs, in the order in which they were written.
+    pub entries: Vec<Entry>,
+    /// Lines that are none, each as `FILE:LINE: why`.
+    pub damaged: Vec<String>,
 }
 
-impl Expectation {
-    /// Reads `1.024±0.003`.
-    pub fn parse(text: &str) -> Result<Expectation, String> {
-        let wrong = || format!("`{text}`: expected a speed-up and how far it may be off, as 1.024±0.003");
-        let (value, tolerance) = text.split_once('±').or_else(|| text.split_once("+-")).ok_or_else(wrong)?;
-        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-        match (number(value), number(tolerance)) {
-            (Some(value), Some(tolerance)) => Ok(Expectation { value, tolerance }),
-            _ => Err(wrong()),
+/// Reads a history. Damaged lines are named, and cost no other.
+pub fn read(path: &Path) -> Result<Stored, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut stored = Stored::default();
+    for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match parse(line) {
+            Ok(entry) => stored.entries.push(entry),
+            Err(why) => stored.damaged.push(format!("{}:{}: this is no run: {why}", path.display(), index + 1)),
         }
     }
-
-    /// Whether a measured speed-up is compatible with it.
-    pub fn check(&self, speedup: &Ratio) -> (bool, String) {
-        let (low, high) = (self.value - self.tolerance, self.value + self.tolerance);
-        let said = format!(
-            "speed-up {:.4} [{:.4}, {:.4}]; expected {} ± {}",
-            speedup.value, speedup.low, speedup.high, self.value, self.tolerance
-        );
-        (speedup.low <= high && speedup.high >= low && (low..=high).contains(&speedup.value), said)
-    }
+    Ok(stored)
 }
 
-/// Holds a time against the last run of the same test, site and device.
-pub fn check(stored: &[Entry], report: &Report, test_ns: f64) -> (bool, String) {
-    let same = |entry: &&Entry| {
-        entry.kernel == report.kernel
-            && entry.site == report.site.name
-            && entry.device == report.device.name
-            && entry.target == report.device.target
-            && entry.speed.is_some()
-    };
-    let Some((entry, speed)) = stored.iter().rev().find(same).and_then(|entry| Some((entry, entry.speed?))) else {
-        return (false, "the history has no timed run of this kernel, site and device".into());
-    };
-    // Runs at other times differ by what the clocks do; what the reference shows then and now says how much.
-    let reference = report.timing.as_ref().and_then(|timing| timing.speed).map_or(test_ns, |speed| speed.reference_ns);
-    let same_reference = entry.reference.sha256 == report.reference.sha256;
-    let (now, then, what) = match same_reference {
-        true => (reference / test_ns, speed.reference_ns / speed.test_ns, "speed-up"),
-        false => (1.0 / test_ns, 1.0 / speed.test_ns, "rate (another reference)"),
-    };
-    let spread = (speed.speedup.high / speed.speedup.low - 1.0).max(0.001);
-    let said = format!("{what} against the stored run: {:.4} (within {:.4} is no difference)", now / then, spread);
-    (now / then >= 1.0 - spread, said)
+/// A line; the error says what is wrong with it, and leaves its number to others.
+fn parse(line: &[u8]) -> Result<Entry, String> {
+    serde_json::from_slice(line).map_err(|error| error.to_string().replace(" at line 1 column ", " at column "))
 }
 
-impl Opts {
-    /// Runs the command.
-    pub fn run(self) -> ExitCode {
-        let entries = match read(&self.history) {
-            Ok(entries) => entries,
-            Err(why) => {
-                output::list("error", &[why]);
-                return ExitCode::from(2);
-            }
-        };
-        let wanted = |entry: &&Entry| self.kernel.as_ref().is_none_or(|text| entry.kernel.contains(text.as_str()));
-        let mut page = String::new();
-        for entry in entries.iter().filter(wanted) {
-            let speed = entry.speed.map_or_else(
-                || "not timed".to_owned(),
-                |speed| {
-                    let Ratio { value, low, high } = speed.speedup;
-                    format!("{value:.4}x [{low:.4}, {high:.4}] {}", speed.verdict.name())
-                },
-            );
-            let note = entry.note.as_deref().map(|note| format!("  {note}")).unwrap_or_default();
-            page.push_str(&format!(
-                "{}  {}  {}  {} -> {}  {}  {speed}{note}\n",
-                entry.time,
-                entry.device,
-                entry.site,
-                short(&entry.reference),
-                short(&entry.test),
-                entry.verdict.name()
-            ));
+/// Seconds since 1970 as UTC, `2026-11-30T20:36:31Z` (ISO 8601). Civil dates from days: Howard Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms".
+pub fn utc(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let shifted = days + 719_468; // days since 0000-03-01
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        // `date -u -d @N +%FT%TZ` of GNU coreutils.
+        for (seconds, date) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_796_000_000, "2026-11-30T00:53:20Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(seconds), date);
         }
-        edited::finish(&page, 0).unwrap_or(ExitCode::from(2))
     }
-}
-
-fn short(image: &ImageSummary) -> String {
-    image.sha256.chars().take(12).collect()
 }

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use compare::report::page::collapsed;
 use compare::report::{Report, Verdict};
 
+use super::against::Outcome;
 use super::owner::Ending;
 use super::worker::Failed;
 use crate::commands::report;
@@ -16,24 +18,46 @@ pub struct End {
     pub page: String,
     /// On stderr.
     pub errors: Vec<String>,
+    /// On stderr, and of no weight.
+    pub warnings: Vec<String>,
     /// Behind `RESULT: `.
     pub verdict: String,
     /// 0 to 3.
     pub exit: u8,
+    /// What was required of speed, and what came of it.
+    pub speed_requirements: Vec<SpeedRequirement>,
     /// For `--json`; none when nothing was compared.
     pub report: Option<Box<Report>>,
+}
+
+/// One thing that was required of speed.
+#[derive(serde::Serialize)]
+pub struct SpeedRequirement {
+    /// The flag that asked for it.
+    flag: &'static str,
+    /// Whether it is fulfilled; null when that is not known.
+    met: Option<bool>,
+    /// In words.
+    said: String,
 }
 
 impl End {
     /// Of a report.
     pub fn of(report: &Report, page: String) -> End {
-        let verdict = report.verdict;
-        End { page, errors: Vec::new(), verdict: verdict.name().into(), exit: verdict.exit_code(), report: None }
+        End { page, ..End::without(report.verdict.name(), report.verdict.exit_code(), Vec::new()) }
     }
 
     /// Without a report.
     pub fn without(verdict: &str, exit: u8, errors: Vec<String>) -> End {
-        End { page: String::new(), errors, verdict: verdict.into(), exit, report: None }
+        End {
+            page: String::new(),
+            errors,
+            warnings: Vec::new(),
+            verdict: verdict.into(),
+            exit,
+            speed_requirements: Vec::new(),
+            report: None,
+        }
     }
 
     /// Inputs that give nothing to compare.
@@ -41,52 +65,70 @@ impl End {
         End::without(Verdict::NotEstablished.name(), 2, errors)
     }
 
-    /// One more thing that must hold for exit 0: whether it does and how it is said; none when it is not known.
-    pub fn require(&mut self, outcome: Option<(bool, String)>) {
-        let (exit, verdict, said) = match outcome {
-            Some((true, said)) => (0, "", said),
-            Some((false, said)) => (1, "SPEED NOT AS REQUIRED", said),
-            None => (2, "NOT ESTABLISHED", "there is no statement about speed".to_owned()),
+    /// One more thing that must hold for exit 0; none when there is no statement about speed.
+    pub fn require(&mut self, flag: &'static str, outcome: Option<Outcome>) {
+        let (met, said) = outcome.unwrap_or_else(|| (None, "there is no statement about speed".into()));
+        let (exit, verdict, word) = match met {
+            Some(true) => (0, "", "met"),
+            Some(false) => (1, "SPEED NOT AS REQUIRED", "NOT met"),
+            None => (2, Verdict::NotEstablished.name(), "not known"),
         };
-        match exit {
-            0 => self.page.push_str(&format!("required speed: {said}\n")),
-            _ => self.errors.push(said),
+        self.page.push_str(&format!("{flag}: {word}: {said}\n"));
+        if exit > 0 {
+            self.errors.push(format!("{flag}: {said}"));
         }
-        if self.exit == 0 && exit > 0 {
+        if exit > 0 && self.exit == 0 {
             (self.exit, self.verdict) = (exit, verdict.to_owned());
         }
+        self.speed_requirements.push(SpeedRequirement { flag, met, said });
+    }
+
+    /// The answer is there, and something that was asked for with it is not.
+    pub fn fail(&mut self, error: String) {
+        self.errors.push(error);
+        (self.exit, self.verdict) = (2, Verdict::NotEstablished.name().into());
     }
 
     /// Says it all.
     pub fn deliver(mut self, json: Option<&Path>, quiet: bool) -> ExitCode {
-        if let Some(path) = json {
-            let document = Document {
-                schema: SCHEMA,
-                tool: "coax compare",
-                verdict: format!("RESULT: {}", self.verdict),
-                exit_code: self.exit,
-                errors: &self.errors,
-                comparison: self.report.as_deref(),
-            };
-            if let Err(why) = output::write_file(path, report::json(&document)) {
-                self.errors.push(why);
-                (self.exit, self.verdict) = (2, Verdict::NotEstablished.name().into());
-            }
+        if let Some(path) = json
+            && let Err(why) = output::write_file(path, report::json(&self.document()))
+        {
+            self.fail(why);
         }
+        output::list("warning", &self.warnings);
         output::list("error", &self.errors);
         let page = if quiet { String::new() } else { self.page };
         if quiet && let Some(compared) = &self.report {
-            output::list("reason", &compared.reasons);
+            output::list("reason", &collapsed(&compared.reasons));
+            // What weakens a verdict is part of it.
+            output::list("note", &compared.notes);
         }
         match output::stdout(&format!("{page}RESULT: {}\n", self.verdict)) {
             Ok(()) => ExitCode::from(self.exit),
-            Err(_) => ExitCode::from(2),
+            Err(error) => {
+                output::stderr(&format!("error: stdout: {error}"));
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    fn document(&self) -> Document<'_> {
+        Document {
+            schema: SCHEMA,
+            tool: TOOL,
+            verdict: format!("RESULT: {}", self.verdict),
+            exit_code: self.exit,
+            errors: &self.errors,
+            speed_requirements: &self.speed_requirements,
+            comparison: self.report.as_deref(),
         }
     }
 }
 
 /// The version of the JSON form.
 const SCHEMA: u32 = 1;
+const TOOL: &str = "coax compare";
 
 /// The JSON form: how it ended, and what was compared, if anything was.
 #[derive(serde::Serialize)]
@@ -97,7 +139,19 @@ struct Document<'e> {
     verdict: String,
     exit_code: u8,
     errors: &'e [String],
+    speed_requirements: &'e [SpeedRequirement],
     comparison: Option<&'e Report>,
+}
+
+/// Puts a document that says nothing into the place of an older one, so that what a run leaves when it is interrupted is not
+/// the answer of another; and finds a place that cannot be written before the work is done. Devices and pipes take one
+/// document.
+pub fn begin(path: &Path) -> Result<(), String> {
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        return Ok(());
+    }
+    let end = End::bad_input(vec!["the run has not ended".into()]);
+    output::write_file(path, report::json(&end.document()))
 }
 
 /// The report of a run, or the end that it came to without one.

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 use compare::report::Report;
 use compare::requirement::Requirement;
 use compare::run::{self, Failure, Image, Request};
-use compare::site::Site;
-use compare::site::builtin::Builtin;
 use compare::timing::{CacheMode, Settings};
 use compare::watch::Watch;
 use gpu::watched::{Observer, Watched};
@@ -244,14 +242,7 @@ fn compare(
     teller: &Teller<'_>,
 ) -> Result<Report, Failed> {
     let facts = run::facts(device);
-    let site = match &comparison.site {
-        SiteSource::File(path) => Site::read(path, facts),
-        SiteSource::Builtin(name) => match Builtin::find(name) {
-            Some(builtin) => builtin.site(facts),
-            None => Err(format!("`{name}` is no built-in site")),
-        },
-    };
-    let site = site.map_err(|why| Failed::BadInput(vec![why]))?;
+    let site = comparison.site.site(facts).map_err(|why| Failed::BadInput(vec![why]))?;
     let requirement = comparison.requirement.as_deref().map(str::parse::<Requirement>).transpose();
     let requirement = requirement.map_err(|why| Failed::BadInput(vec![why.to_string()]))?;
     let mut images = images.into_iter();
