@@ -69,8 +69,13 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("the output is JSON")
 }
 
-/// Each of these changes makes a valid document an invalid one.
+/// Each of these changes makes a valid document an invalid one; so does a member that is missing, but for those that are
+/// optional.
 fn refuses(schema: &Validator, value: &Value, changes: &[(&str, Value)]) {
+    refuses_but(schema, value, changes, &["allowed_metrics", "failing_metrics", "policy", "baseline"]);
+}
+
+fn refuses_but(schema: &Validator, value: &Value, changes: &[(&str, Value)], optional: &[&str]) {
     for (pointer, new) in changes {
         let mut broken = value.clone();
         *broken.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer} in {value}")) = new.clone();
@@ -79,8 +84,7 @@ fn refuses(schema: &Validator, value: &Value, changes: &[(&str, Value)]) {
     for key in value.as_object().expect("an object").keys() {
         let mut broken = value.clone();
         broken.as_object_mut().expect("an object").remove(key);
-        let optional = ["allowed_metrics", "failing_metrics", "policy", "baseline"].contains(&key.as_str());
-        assert!(optional || !schema.is_valid(&broken), "{key} may be missing");
+        assert!(optional.contains(&key.as_str()) || !schema.is_valid(&broken), "{key} may be missing");
     }
 }
 
@@ -122,6 +126,80 @@ fn reports_hold_their_schema() {
         ("/rows/0/kernel", json!(null)),
     ];
     refuses(&schema, &reports[1], &changes);
+}
+
+/// Runs `coax compare` on the scripted device; its report and the line of its history.
+fn compared(test: &str, more: &[&str]) -> (Value, Option<Value>) {
+    let work = tempfile::tempdir().expect("a folder");
+    let (reference, site) = (data("compare/ref.mock"), data("compare/site.toml"));
+    let fixed = ["compare", &reference, test, "--site", &site, "--device", "mock", "-q"];
+    let files = ["--json", "r.json", "--history", "h.jsonl"];
+    let arguments: Vec<String> = fixed.iter().chain(more).chain(&files).map(|word| (*word).to_owned()).collect();
+    process::run_coax(&arguments, work.path(), &[]).expect("coax runs");
+    let read = |file: &str| fs::read_to_string(work.path().join(file)).expect("it is written");
+    let lines = read("h.jsonl");
+    (json(&read("r.json")), lines.lines().next().map(json))
+}
+
+#[test]
+fn comparisons_and_histories_hold_their_schemas() {
+    let (report_schema, run_schema) =
+        (schema("docs/schemas/compare-1.schema.json"), schema("docs/schemas/history-1.schema.json"));
+    let (right, wrong) = (data("compare/test.mock"), data("compare/wrong.mock"));
+    let timed = ["--benchmark", "--warmup", "2", "--iters", "60", "--require-speed=1.5", "--expect", "1.0169±0.01"];
+    let ends = [
+        (compared(&right, &timed[..5]), "RESULT: BIT-IDENTICAL", true),
+        (compared(&right, &timed), "RESULT: SPEED NOT AS REQUIRED", true),
+        (compared(&wrong, &timed[..5]), "RESULT: FAIL", true),
+        (compared(&right, &["--require", "cos=2"]), "RESULT: NOT ESTABLISHED", false),
+    ];
+    for ((report, run), verdict, is_compared) in &ends {
+        assert_eq!(report["verdict"], *verdict);
+        assert_eq!(report["comparison"].is_object(), *is_compared);
+        holds(&report_schema, report);
+        run.iter().for_each(|run| holds(&run_schema, run));
+        assert_eq!(run.is_some(), *is_compared, "what was not launched is no run");
+    }
+    let ((report, run), ..) = &ends[1];
+    let changes = [
+        ("/schema", json!(2)),
+        ("/exit_code", json!(0)), // which does not agree with the verdict
+        ("/verdict", json!("RESULT: FINE")),
+        ("/speed_requirements/0/met", json!("yes")),
+        ("/comparison/verdict", json!("SPEED NOT AS REQUIRED")),
+        ("/comparison/reference/sha256", json!("0")),
+        ("/comparison/outputs/0/rounds/0/stats/mismatches", json!(-1)),
+        ("/comparison/outputs/0/rounds/0/kind", json!("stale")),
+        ("/comparison/timing/measured/samples/0/which", json!("other")),
+        ("/comparison/timing/speed/speedup", json!(1.5)),
+        ("/comparison/timing/telemetry", json!([])),
+    ];
+    refuses(&report_schema, report, &changes);
+    let mut null = report.clone();
+    null["comparison"]["outputs"][0]["rounds"][0]["stats"]["max_abs"] = json!(null);
+    holds(&report_schema, &null); // an infinite difference
+    let mut fine = ends[0].0.0.clone();
+    fine["errors"] = json!(["but"]);
+    assert!(!report_schema.is_valid(&fine), "exit 0 has no errors");
+    let changes = [
+        ("/time", json!("today")),
+        ("/verdict", json!("RESULT: FAIL")),
+        ("/site_sha256", json!("0")),
+        ("/speed/verdict", json!("FAST")),
+        ("/cache", json!("warm")),
+    ];
+    let later = ["site_sha256", "exit_code", "error", "speed", "cache", "note"];
+    refuses_but(&run_schema, run.as_ref().expect("a run"), &changes, &later);
+}
+
+#[test]
+fn reports_and_histories_describe_images_and_speed_alike() {
+    let read =
+        |path: &str| json(&fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a file"));
+    let (report, run) = (read("docs/schemas/compare-1.schema.json"), read("docs/schemas/history-1.schema.json"));
+    for name in ["image", "ratio", "speed", "verdict"] {
+        assert_eq!(report["$defs"][name], run["$defs"][name], "{name}");
+    }
 }
 
 #[test]
