@@ -86,7 +86,7 @@ fn all_that_the_scripted_device_knows_is_said() {
     for example in examples(&text) {
         Script::parse(example.as_bytes()).unwrap_or_else(|why| panic!("{why}\n{example}"));
     }
-    let refused = |image: &str| Script::parse(image.as_bytes()).expect_err("it is refused");
+    let refused = |image: &str| Script::parse(image.as_bytes()).expect_err("it is refused").to_string();
     let kernel = "mock = 1\n[[kernel]]\nname = \"k\"\ntime_ns = 1.0\n";
     names_all(&text, &listed(&refused(&format!("{kernel}x = 1\n")), "expected one of "), 10);
     names_all(&text, &listed(&refused(&format!("{kernel}cheat = \"x\"\n")), "expected one of "), 19);

@@ -130,7 +130,7 @@ fn render_timing(timing: &Timing) -> String {
     };
     let launches = |count: u32| counted(count.into(), "launch", "launches");
     text.push_str(&format!(
-        "  {triples}, {} a sample, {cache} cache ({} of buffers)\n  {} of warm-up, {} checked\n  \
+        "  {triples}, {} a sample, {cache} cache ({} of buffers),\n  {} of warm-up, {} checked,\n  \
          {} of the host to queue one launch\n",
         launches(measured.launches_per_sample),
         counted(measured.buffer_sets.into(), "set", "sets"),
