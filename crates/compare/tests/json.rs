@@ -57,7 +57,7 @@ fn report() -> Report {
     let request = Request {
         reference: image("2.0"),
         test: image("2.5"),
-        requirement: Requirement::Bits,
+        requirement: Some(Requirement::Bits),
         seed: 42,
         allow_metadata: false,
         timing: Some(timing),

@@ -90,6 +90,10 @@ impl Device for Watched<'_> {
         self.told("looking for the kernel", 0, |device| device.kernel(module, name))
     }
 
+    fn kernels(&self, module: Module) -> Result<Option<Vec<String>>> {
+        self.device.kernels(module)
+    }
+
     fn parameters(&self, kernel: Kernel) -> Result<Option<Vec<(u64, u64)>>> {
         self.device.parameters(kernel)
     }

@@ -109,7 +109,7 @@ pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration) -> io::Result<
 
 fn driver_timeout() -> io::Result<Duration> {
     let Some(text) = std::env::var_os(DRIVER_TIMEOUT_VARIABLE) else { return Ok(DRIVER_TIMEOUT) };
-    let seconds = text.to_str().and_then(|text| super::seconds(text).ok());
+    let seconds = text.to_str().and_then(|text| super::running::seconds(text).ok());
     seconds.map(Duration::from_secs_f64).ok_or_else(|| {
         io::Error::other(format!("${DRIVER_TIMEOUT_VARIABLE}: `{}` is no number of seconds", text.to_string_lossy()))
     })

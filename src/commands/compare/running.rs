@@ -53,7 +53,7 @@ pub struct Running {
 }
 
 /// A number of seconds that a duration can hold.
-fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
     if (0.0..=1e6).contains(&value) { Ok(value) } else { Err(format!("{value} is not between 0 and 1000000")) }
 }
