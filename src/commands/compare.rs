@@ -143,7 +143,7 @@ impl Opts {
         }
         let site = SiteSource::named(&self.site);
         let images = Images::read([&self.reference, &self.test]).map_err(one)?;
-        let ending = self.running.run(&images, site.clone(), self.require.as_deref(), self.allow_metadata);
+        let ending = self.running.run(&images, site.clone(), self.require.as_deref(), self.allow_metadata, &mut |_| ());
         let ending = ending.map_err(|error| one(format!("the device's process: {error}")))?;
         let has_run =
             !matches!(ending, Ending::Failed(Failed::BadInput(_) | Failed::NoKernel(_) | Failed::NotAvailable(_)));

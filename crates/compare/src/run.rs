@@ -106,6 +106,7 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
     }
     let differs = if request.allow_metadata { Vec::new() } else { findings.clone() };
     refuse_too_large(device, site)?;
+    watch.begun(info, &kernel);
     let mut report = Report::new(device, site, &kernel, [summary(&request.reference), summary(&request.test)]);
     if request.allow_metadata {
         report.notes.extend(findings);

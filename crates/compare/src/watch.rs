@@ -4,6 +4,11 @@
 
 /// The watcher of a run.
 pub trait Watch {
+    /// Both images are loadable: on which device they are compared, and which kernel.
+    fn begun(&mut self, device: &gpu::DeviceInfo, kernel: &str) {
+        let _ = (device, kernel);
+    }
+
     /// What is queued now; it must come back within the time limit of a launch, `launches` times.
     fn queued(&mut self, what: &str, launches: u32);
 

@@ -7,7 +7,7 @@ use compare::report::{Report, Verdict};
 use compare::run::{self, Failure, Image, Request};
 use compare::site::Site;
 use compare::timing::{CacheMode, Settings, SpeedVerdict};
-use compare::watch::Unwatched;
+use compare::watch::{Unwatched, Watch};
 use gpu::mock::script::FILL_LDS;
 use gpu::mock::{Mock, Noise};
 
@@ -424,4 +424,44 @@ fn a_kernel_that_one_image_lacks_is_lost_and_one_that_both_lack_is_another_direc
     assert_eq!(run(good(), Vec::new()), Err(Failure::BadInput(vec!["test: the file is empty".into()])));
     let foreign = String::from_utf8(good()).expect("text").replace("mock = 1", "mock = 1\ntarget = \"gfx942\"");
     assert!(matches!(run(foreign.into_bytes(), good()), Err(Failure::NotAvailable(_))));
+}
+
+/// What happens, in order.
+#[derive(Default)]
+struct Events(Vec<String>);
+
+impl Watch for Events {
+    fn begun(&mut self, device: &gpu::DeviceInfo, kernel: &str) {
+        self.0.push(format!("{kernel} on {}", device.name));
+    }
+
+    fn queued(&mut self, what: &str, _launches: u32) {
+        self.0.push(what.to_owned());
+    }
+
+    fn returned(&mut self) {}
+    fn progress(&mut self, _phase: &str, _done: u64, _total: u64) {}
+}
+
+#[test]
+fn the_reference_runs_before_the_test_and_after_it() {
+    let device = Mock::new();
+    let site = Site::parse(SITE, "scale", Path::new(""), run::facts(&device)).expect("a valid site");
+    let request = Request {
+        reference: image(""),
+        test: image(""),
+        requirement: None,
+        seed: 42,
+        allow_metadata: false,
+        timing: None,
+        peak_flops: None,
+        lds_filler: Ok(FILL_LDS.into()),
+    };
+    let mut events = Events::default();
+    run::run(&device, &site, &request, &mut events).expect("a report");
+    let round = ["reference", "reference", "test", "test", "reference"];
+    assert_eq!(events.0[0], "scale on mock device");
+    assert_eq!(events.0[1..11], [round, round].concat());
+    // Four launches in each of the rounds whose order is drawn.
+    assert_eq!(events.0.len(), 19);
 }

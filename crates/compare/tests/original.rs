@@ -61,7 +61,8 @@ fn lines_on(site: &str, factor: &str, cheat: &str) -> (Word, Vec<String>) {
         lds_filler: Ok(FILL_LDS.into()),
     };
     let report = run::run(&device, &site, &request, &mut Unwatched).expect("a report");
-    let text = seed::head(&report) + &seed::site(&report, Builtin::find("gate_up_fwd").expect("there"));
+    let text = seed::head(&report.device.name, report.device.compute_units, &report.kernel)
+        + &seed::site(&report, Builtin::find("gate_up_fwd").expect("there"));
     (Word::of(&report), text.lines().map(str::to_owned).collect())
 }
 

@@ -11,10 +11,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use compare::report::seed::{self, Word};
 use compare::site::builtin::{BUILTIN, Builtin};
+use resources::printable;
 
 use super::owner::Ending;
 use super::said::ended;
-use super::worker::{Failed, SiteSource};
+use super::worker::{Begun, Failed, SiteSource};
 use super::{Images, Running};
 use crate::output;
 
@@ -55,7 +56,7 @@ pub fn run() -> ExitCode {
     let mut page = Page::default();
     for builtin in chosen {
         let site = SiteSource::Builtin(builtin.name.to_owned());
-        let own = match opts.running.run(&images, site, Some("bits"), false) {
+        let own = match opts.running.run(&images, site, Some("bits"), false, &mut |begun| page.begin(begun)) {
             Ok(ending) => page.take(builtin, ending, opts.site.is_none()),
             Err(error) => Err(page.fail(format!("the device's process: {error}"), 2)),
         };
@@ -80,6 +81,15 @@ struct Page {
 }
 
 impl Page {
+    /// The head, as soon as it is known: a site takes minutes.
+    fn begin(&mut self, Begun { device, compute_units, kernel }: &Begun) {
+        if !self.has_head {
+            self.has_head = true;
+            // The next line that is printed tells of an output that is closed.
+            let _ = print(&seed::head(&printable(device), *compute_units, &printable(kernel)));
+        }
+    }
+
     /// Prints how a site ended. The error is an exit code that ends the program.
     fn take(&mut self, builtin: &Builtin, ending: Ending, may_leave_out: bool) -> Result<(), u8> {
         // The images of one direction have no kernel of the other.
@@ -93,10 +103,8 @@ impl Page {
         self.has_site = true;
         match ended(ending) {
             Ok(report) => {
-                let head = if self.has_head { String::new() } else { seed::head(&report) };
-                self.has_head = true;
                 self.exit = self.exit.max(Word::of(&report).exit_code());
-                print(&(head + &seed::site(&report, builtin)))
+                print(&seed::site(&report, builtin))
             }
             Err(end) => {
                 for error in end.errors {

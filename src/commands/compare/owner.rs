@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use compare::report::Report;
 
 use super::process::Worker;
-use super::worker::{Event, Failed, Found, Job, Task};
+use super::worker::{Begun, Event, Failed, Found, Job, Task};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Progress;
@@ -91,15 +91,15 @@ const SILENCE: Duration = Duration::from_secs(600);
 /// How often signals are looked for.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Does the job in a process of its own.
+/// Does the job in a process of its own. `begun` is called before the first launch.
 ///
 /// # Errors
 /// The process cannot be started, or a signal came and something else has to go before this process ends.
-pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration) -> io::Result<Ending> {
+pub fn run(job: &Job, images: &[&[u8]], launch_timeout: Duration, begun: &mut dyn FnMut(&Begun)) -> io::Result<Ending> {
     let limits = Limits { launch: launch_timeout, driver: driver_timeout()?, lock: job.wait };
     let interrupt = Interrupt::watch().map_err(io::Error::other)?;
     let worker = Worker::start(job, images)?;
-    let ending = Run::new(worker, limits, &interrupt).listen(job);
+    let ending = Run::new(worker, limits, &interrupt, begun).listen(job);
     if ending.is_none() {
         output::stderr("error: interrupted");
     }
@@ -125,6 +125,7 @@ struct Limits {
 
 /// A process at work, as far as it told.
 struct Run<'r> {
+    begun: &'r mut dyn FnMut(&Begun),
     worker: Worker,
     limits: Limits,
     interrupt: &'r Interrupt,
@@ -137,8 +138,9 @@ struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    fn new(worker: Worker, limits: Limits, interrupt: &'r Interrupt) -> Run<'r> {
+    fn new(worker: Worker, limits: Limits, interrupt: &'r Interrupt, begun: &'r mut dyn FnMut(&Begun)) -> Run<'r> {
         Run {
+            begun,
             worker,
             limits,
             interrupt,
@@ -192,6 +194,7 @@ impl<'r> Run<'r> {
                 output::stderr(&format!("note: waiting for the device: {} holds it", resources::printable(&holder)));
             }
             Event::Progress(phase, done, total) => self.progress.phase(&phase, done as usize, total as usize),
+            Event::Begun(what) => (self.begun)(&what),
             Event::Compared(report) => return Some(Ending::Report(report)),
             Event::Failed(failed) => return Some(Ending::Failed(failed)),
             Event::Probed | Event::Listed(_) => {

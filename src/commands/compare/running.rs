@@ -8,7 +8,7 @@ use gpu::DeviceName;
 
 use super::images::Images;
 use super::owner::{self, Ending};
-use super::worker::{Comparison, Failed, Job, SiteSource, Task, TimingOptions};
+use super::worker::{Begun, Comparison, Failed, Job, SiteSource, Task, TimingOptions};
 use super::{lds, resolve};
 
 /// How kernels are run; shared with `co_compare`.
@@ -75,13 +75,14 @@ fn confidence(text: &str) -> Result<f64, String> {
 }
 
 impl Running {
-    /// Runs both images on a site.
+    /// Runs both images on a site; `begun` is called before the first launch.
     pub fn run(
         &self,
         images: &Images,
         site: SiteSource,
         requirement: Option<&str>,
         allow_metadata: bool,
+        begun: &mut dyn FnMut(&Begun),
     ) -> std::io::Result<Ending> {
         let timing = self.benchmark.then_some(TimingOptions {
             warmup: self.warmup,
@@ -114,7 +115,7 @@ impl Running {
                 no_lds_filler,
             })),
         };
-        owner::run(&job, &[&reference.bytes, &test.bytes, &filler], Duration::from_secs_f64(self.launch_timeout))
+        owner::run(&job, &[&reference.bytes, &test.bytes, &filler], Duration::from_secs_f64(self.launch_timeout), begun)
     }
 
     /// A mistake in what was typed is one on every machine: it is told before a device is looked for.

@@ -99,6 +99,8 @@ pub struct TimingOptions {
 pub enum Event {
     /// Another run holds the device.
     Waiting(String),
+    /// Both images are loadable.
+    Begun(Begun),
     /// Something is queued that a broken kernel could hang in.
     Queued(String, u32),
     /// The driver is asked for something else that may hang, and has to move so many bytes.
@@ -115,6 +117,17 @@ pub enum Event {
     Listed(Vec<Found>),
     /// The end, without a report.
     Failed(Failed),
+}
+
+/// What is compared where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Begun {
+    /// The device's name.
+    pub device: String,
+    /// Its compute units.
+    pub compute_units: u32,
+    /// The kernel's name.
+    pub kernel: String,
 }
 
 /// A device that a driver has.
@@ -368,6 +381,12 @@ impl Observer for Teller<'_> {
 struct Told<'t, 's>(&'t Teller<'s>);
 
 impl Watch for Told<'_, '_> {
+    fn begun(&mut self, device: &gpu::DeviceInfo, kernel: &str) {
+        let gpu::DeviceInfo { name, compute_units, .. } = device;
+        let (device, kernel) = (name.clone(), kernel.to_owned());
+        self.0.sender.say(&Event::Begun(Begun { device, compute_units: *compute_units, kernel }));
+    }
+
     fn queued(&mut self, what: &str, launches: u32) {
         self.0.is_queued.set(true);
         self.0.sender.say(&Event::Queued(what.to_owned(), launches));

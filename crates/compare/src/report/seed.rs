@@ -81,9 +81,8 @@ fn is_close(round: &RoundSummary) -> bool {
 }
 
 /// The first two lines and the empty one.
-pub fn head(report: &Report) -> String {
-    let device = &report.device;
-    format!("Device: {} ({} CUs)\n  kernel: {}\n\n", device.name, device.compute_units, report.kernel)
+pub fn head(device: &str, compute_units: u32, kernel: &str) -> String {
+    format!("Device: {device} ({compute_units} CUs)\n  kernel: {kernel}\n\n")
 }
 
 /// The lines of one site.
