@@ -155,10 +155,18 @@ fn requirements_are_read_and_printed_back() {
         ("cosine=1", "requirement `cosine=1`: expected `bits`, or bounds out of cos=, norm=, max_abs=, max_rel=, ulp="),
         ("", "requirement ``: expected `bits`, or bounds out of cos=, norm=, max_abs=, max_rel=, ulp="),
         ("cos=x", "`x` in `cos=x` is no number"),
-        ("cos=1.5", "`cos=1.5`: expected -1 to 1"),
-        ("ulp=-1", "`ulp=-1`: expected 0 or above"),
-        ("norm=nan", "`norm=nan`: expected 0 or above"),
-        ("norm=inf", "`norm=inf`: expected 0 or above"),
+        ("cos=1.5,norm=0", "`cos=1.5`: expected above 0 and at most 1"),
+        ("cos=0,norm=0", "`cos=0`: expected above 0 and at most 1"),
+        ("ulp=-1", "`ulp=-1`: expected a whole number below 2^32"),
+        ("ulp=1.5", "`ulp=1.5`: expected a whole number below 2^32"),
+        ("norm=nan", "`norm=nan`: expected 0 or above, and below 1"),
+        ("max_rel=1", "`max_rel=1`: expected 0 or above, and below 1"),
+        ("max_abs=inf", "`max_abs=inf`: expected 0 or above, and finite"),
+        (
+            "cos=0.999",
+            "requirement `cos=0.999`: the cosine does not see a wrong size; bound norm=, max_abs=, max_rel= or ulp= too, as \
+             in cos=0.999,norm=1e-3",
+        ),
         ("ulp=1,ulp=2", "requirement `ulp=1,ulp=2` bounds `ulp` twice"),
     ] {
         assert_eq!(text.parse::<Requirement>().expect_err("refused").to_string(), message);
@@ -177,8 +185,8 @@ fn each_bound_is_met_or_missed_and_says_by_what() {
     assert_eq!(check("max_rel=0.1"), (Outcome::Missed, "max_rel 0.125 > 0.1".to_owned()));
     assert_eq!(check("ulp=1048576"), (Outcome::Met, "ulp 1048576 ≤ 1048576".to_owned()));
     // 23 / sqrt(21 * 25.25) = 0.99882
-    assert_eq!(check("cos=0.999").0, Outcome::Missed);
-    assert_eq!(check("cos=0.9988").0, Outcome::Met);
+    assert_eq!(check("max_abs=1,cos=0.999").0, Outcome::Missed);
+    assert_eq!(check("max_abs=1,cos=0.9988").0, Outcome::Met);
     assert_eq!(check("max_abs=1,norm=0.01").0, Outcome::Missed);
 }
 
@@ -191,7 +199,7 @@ fn nan_zero_and_nothing_do_not_pass() {
     assert_eq!(bounds.check(&stats(&[1.0, nan], &[1.5, nan])).outcome, Outcome::Met);
     assert_eq!(Requirement::Bits.check(&stats(&[nan; 4], &[nan; 4])).outcome, Outcome::NotEstablished);
     assert_eq!(Requirement::Bits.check(&stats(&[], &[])).outcome, Outcome::NotEstablished);
-    let cos: Requirement = "cos=0.9".parse().expect("a requirement");
+    let cos: Requirement = "cos=0.9,max_abs=1".parse().expect("a requirement");
     assert_eq!(cos.check(&stats(&[0.0; 4], &[0.0; 4])).outcome, Outcome::NotEstablished);
 }
 
