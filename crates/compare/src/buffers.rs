@@ -23,8 +23,6 @@ pub struct Guarded {
     /// Bytes of the data.
     pub bytes: u64,
     pattern: u32,
-    /// Another set's, who sees to it.
-    is_borrowed: bool,
 }
 
 /// A write outside a buffer.
@@ -53,22 +51,12 @@ impl Guarded {
     /// Takes memory; nothing is written yet.
     pub fn allocate(device: &dyn Device, bytes: u64) -> Result<Guarded> {
         let base = device.allocate(bytes + 2 * GUARD_BYTES)?;
-        Ok(Guarded { base, bytes, pattern: 0, is_borrowed: false })
-    }
-
-    /// The same buffer for another set.
-    pub fn borrowed(&self) -> Guarded {
-        Guarded { is_borrowed: true, ..*self }
-    }
-
-    /// Whether another set sees to it.
-    pub fn is_borrowed(&self) -> bool {
-        self.is_borrowed
+        Ok(Guarded { base, bytes, pattern: 0 })
     }
 
     /// Gives it back.
     pub fn free(self, device: &dyn Device) -> Result<()> {
-        if self.is_borrowed { Ok(()) } else { device.free(self.base) }
+        device.free(self.base)
     }
 
     /// Where the data is.

@@ -233,7 +233,7 @@ const NAMES: [&str; 2] = ["reference", "test"];
 
 impl Rig {
     fn set_up(subject: &Subject<'_>, random: &mut Random) -> gpu::Result<Rig> {
-        let set = BufferSet::allocate(subject.device, subject.site, subject.layout, random, None)?;
+        let set = BufferSet::allocate(subject.device, subject.site, subject.layout, random)?;
         Ok(Rig { kernels: [None, None], set })
     }
 

@@ -1,7 +1,7 @@
 //! From what was seen to a verdict. Reasons are in the order of their weight: what makes the question unanswerable, then what
 //! is wrong with the test, then numbers.
 
-use crate::correctness::{Conduct, Observed, Round};
+use crate::correctness::{Conduct, Observed, Round, RoundKind, RoundOutput};
 use crate::report::{Report, Timing, Verdict};
 use crate::requirement::{Finding, Outcome, Requirement};
 use crate::site::{Buffer, Site};
@@ -224,6 +224,13 @@ fn judge_outputs(site: &Site, observed: &Observed, requested: Option<&Requiremen
         let mut findings = Findings::default();
         for round in &observed.rounds {
             let Some(output) = round.outputs.iter().find(|output| output.name == name) else { continue };
+            if says_nothing(name, round, observed) {
+                judged.notes.push(format!(
+                    "`{name}`: with inputs of both signs the reference writes no finite number, and the test the same: that \
+                     round says nothing of it"
+                ));
+                continue;
+            }
             judged.is_identical &= output.stats.is_identical() && output.one_sided() == 0;
             for (who, count) in [("reference", output.only_by_reference), ("test", output.only_by_test)] {
                 if count > 0 {
@@ -251,6 +258,17 @@ fn judge_outputs(site: &Site, observed: &Observed, requested: Option<&Requiremen
     judged.notes.sort();
     judged.notes.dedup();
     judged
+}
+
+/// Whether an output is lost to the inputs of both signs, as those of a square root or a logarithm are: then the other
+/// rounds count.
+fn says_nothing(name: &str, round: &Round, observed: &Observed) -> bool {
+    let finite =
+        |round: &Round| round.outputs.iter().find(|output| output.name == name).map(|output| output.stats.finite);
+    let own = observed.rounds.iter().find(|round| round.kind == RoundKind::Fresh).and_then(finite);
+    let output = round.outputs.iter().find(|output| output.name == name);
+    let is_same = |output: &RoundOutput| output.stats.special_mismatches == 0 && output.one_sided() == 0;
+    round.kind == RoundKind::Signed && finite(round) == Some(0) && own > Some(0) && output.is_some_and(is_same)
 }
 
 /// What an output has to fulfil: what the site says of it, and what the user asks for; bits when nobody says anything.

@@ -68,24 +68,12 @@ pub struct BufferSet {
 }
 
 impl BufferSet {
-    /// Allocates; a spacer of random size comes first, so that fresh buffers have fresh addresses. Inputs are `shared`'s, if
-    /// there is one, who has to outlive this set.
-    pub fn allocate(
-        device: &dyn Device,
-        site: &Site,
-        layout: &Layout,
-        random: &mut Random,
-        shared: Option<&BufferSet>,
-    ) -> gpu::Result<BufferSet> {
+    /// Allocates; a spacer of random size comes first, so that fresh buffers have fresh addresses.
+    pub fn allocate(device: &dyn Device, site: &Site, layout: &Layout, random: &mut Random) -> gpu::Result<BufferSet> {
         let spacer = device.allocate(4096 * (1 + random.below(1024)))?;
         let mut set = BufferSet { buffers: Vec::new(), arguments: Vec::new(), spacer: Some(spacer) };
-        for (number, (_, buffer)) in site.buffers().enumerate() {
-            let shared = shared.and_then(|shared| shared.buffers.get(number)).filter(|_| buffer.role == Role::In);
-            let guarded = match shared {
-                Some(shared) => Ok(shared.borrowed()),
-                None => Guarded::allocate(device, buffer.bytes),
-            };
-            match guarded {
+        for (_, buffer) in site.buffers() {
+            match Guarded::allocate(device, buffer.bytes) {
                 Ok(guarded) => set.buffers.push(guarded),
                 Err(error) => {
                     let _ = set.free(device); // the first error says more
@@ -148,7 +136,7 @@ impl BufferSet {
     ) -> gpu::Result<()> {
         for (number, _, buffer, guarded) in self.each(site) {
             let input = inputs.get(number).filter(|input| !input.is_empty() && wanted(buffer.role));
-            if let Some(input) = input.filter(|_| !guarded.is_borrowed()) {
+            if let Some(input) = input {
                 device.write(guarded.data(), input)?;
             }
         }
@@ -157,8 +145,7 @@ impl BufferSet {
 
     /// New patterns in the guard zones.
     pub fn arm(&mut self, device: &dyn Device, random: &mut Random) -> gpu::Result<()> {
-        let mut own = self.buffers.iter_mut().filter(|guarded| !guarded.is_borrowed());
-        own.try_for_each(|guarded| guarded.arm(device, random))
+        self.buffers.iter_mut().try_for_each(|guarded| guarded.arm(device, random))
     }
 
     /// Copies what has a fill and a role that `wanted` names from another set.
@@ -170,7 +157,7 @@ impl BufferSet {
         wanted: impl Fn(Role) -> bool,
     ) -> gpu::Result<()> {
         for ((_, _, buffer, to), from) in self.each(site).zip(&from.buffers) {
-            if buffer.fill.is_some() && wanted(buffer.role) && !to.is_borrowed() {
+            if buffer.fill.is_some() && wanted(buffer.role) {
                 device.copy(to.data(), from.data(), buffer.bytes)?;
             }
         }
@@ -183,16 +170,17 @@ impl BufferSet {
         device.write(Address(guarded.data().0 + offset as u64), bytes)
     }
 
-    /// Poison in the outputs; inputs and guards stay.
+    /// Poison in what is written and has no fill; inputs and guards stay.
     pub fn poison_outputs(&self, device: &dyn Device, site: &Site, poison: u32) -> gpu::Result<()> {
-        let outputs = self.each(site).filter(|(_, _, buffer, _)| matches!(buffer.role, Role::Out | Role::Scratch));
+        let is_poisoned = |buffer: &Buffer| matches!(buffer.role, Role::Out | Role::Scratch) && buffer.fill.is_none();
+        let outputs = self.each(site).filter(|(_, _, buffer, _)| is_poisoned(buffer));
         outputs.into_iter().try_for_each(|(_, _, _, guarded)| guarded.poison(device, poison))
     }
 
     /// Writes outside all buffers.
     pub fn trespasses(&self, device: &dyn Device, site: &Site) -> gpu::Result<Vec<Trespass>> {
         let mut found = Vec::new();
-        for (_, name, _, guarded) in self.each(site).filter(|(.., guarded)| !guarded.is_borrowed()) {
+        for (_, name, _, guarded) in self.each(site) {
             found.extend(guarded.trespasses(device, name)?);
         }
         Ok(found)

@@ -119,9 +119,6 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
     let filler = filler.ok();
     let subject = Subject { device, site, layout: &layout, reference, test, kernel: &kernel, filler };
     let mut observed = correctness::observe(&subject, request.seed, watch)?;
-    if let Some(filler) = filler {
-        filler.unload(device)?;
-    }
     report.fill_in(&observed);
     judge::judge(&mut report, site, &observed, request.requirement.as_ref(), differs);
     if let Some(settings) = &request.timing {
@@ -132,6 +129,10 @@ pub fn run(device: &dyn Device, site: &Site, request: &Request, watch: &mut dyn 
             Ok(timing) => judge::judge_timing(&mut report, timing),
             Err(error) => judge::judge_untimed(&mut report, &error),
         }
+    }
+    if let Some(filler) = filler {
+        // The verdict stands; a device that failed says so again.
+        let _ = filler.unload(device);
     }
     Ok(report)
 }

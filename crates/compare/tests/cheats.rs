@@ -154,6 +154,44 @@ fn a_reference_that_misbehaves_later_establishes_nothing() {
 }
 
 #[test]
+fn a_test_that_changes_the_reference_is_told_by_one_that_is_alone() {
+    let (verdict, reasons) = verdict("", "cheat = \"patch-others\"\nafter = 12", true);
+    assert_eq!(verdict, Verdict::Fail, "{reasons:?}");
+    assert!(reasons[0].ends_with("elements differ, says the reference alone"), "{reasons:?}");
+}
+
+#[test]
+fn what_is_read_and_written_changes_from_launch_to_launch_too() {
+    let site = SITE.replace("name = \"in\"", "name = \"in\"\nrole = \"inout\"");
+    let in_place = "cheat = \"cache-by-pointer\"\nafter = 12";
+    let report = compare_on(&site, "", "", true).expect("a report");
+    assert_eq!(report.verdict, Verdict::NotEstablished, "the kernel does not write it: {:?}", report.reasons);
+    let site = site.replace("name = \"in\"", "name = \"in\"\nunwritten = \"allowed\"");
+    let report = compare_on(&site, "", "", true).expect("a report");
+    assert_eq!(report.verdict, Verdict::BitIdentical, "{:?}", report.reasons);
+    let report = compare_on(&site, "", in_place, true).expect("a report");
+    assert_eq!(report.verdict, Verdict::Fail, "{:?}", report.reasons);
+}
+
+#[test]
+fn scratch_with_a_fill_holds_it_in_each_launch() {
+    let site = SITE.replace("name = \"in\"", "name = \"in\"\nrole = \"scratch\"");
+    for timed in [false, true] {
+        let report = compare_on(&site, "", "", timed).expect("a report");
+        assert_eq!(report.verdict, Verdict::BitIdentical, "{:?}", report.reasons);
+    }
+}
+
+#[test]
+fn zeros_that_are_the_same_meet_a_bound_on_the_cosine() {
+    for timed in [false, true] {
+        let report = compare_for(SITE, Some("cos=0.999,norm=1e-3"), "factor = 0.0", "factor = 0.0", timed);
+        let report = report.expect("a report");
+        assert_eq!(report.verdict, Verdict::BitIdentical, "{:?}", report.reasons);
+    }
+}
+
+#[test]
 fn there_is_poison_in_every_launch_that_is_timed() {
     let report = compare("", "cheat = \"look-for-poison\"", true).expect("a report");
     let speed = report.timing.expect("timed").speed.expect("enough blocks");

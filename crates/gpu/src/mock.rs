@@ -191,7 +191,8 @@ impl Device for Mock {
     fn unload(&self, module: Module) -> Result<()> {
         self.modules.borrow_mut().remove(&module.0).ok_or_else(|| gone("module"))?;
         self.kernels.borrow_mut().retain(|_, kernel| kernel.module != module.0);
-        self.memory.borrow_mut().slowed = false;
+        let mut memory = self.memory.borrow_mut();
+        (memory.slowed, memory.patched) = (false, false);
         Ok(())
     }
 

@@ -42,6 +42,9 @@ impl Expectation {
         let (low, high) = (self.value - self.tolerance, self.value + self.tolerance);
         let said = format!("{}; expected {} ± {}", shown(speedup), self.value, self.tolerance);
         let is_met = speedup.low <= high && speedup.high >= low && (low..=high).contains(&speedup.value);
+        if speedup.high / speedup.low - 1.0 > WIDEST {
+            return (None, format!("speed-up {said}: the measured interval is too wide to say"));
+        }
         (Some(is_met), format!("speed-up {said}"))
     }
 }

@@ -69,7 +69,7 @@ impl Npy<'_> {
             into.copy_from_slice(self.data);
             return Ok(());
         }
-        let flat = [shape.iter().product()];
+        let flat = [shape.iter().product::<u64>()];
         if self.shape != shape && self.shape != flat {
             return Err(Error::new(format!("the array has shape {:?}, the argument {shape:?}", self.shape)));
         }

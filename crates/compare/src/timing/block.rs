@@ -26,32 +26,27 @@ pub struct Sizes {
     pub sets: u32,
     /// At most.
     most: u32,
-    /// Bytes of a set without guards; with shared inputs, of its own buffers.
+    /// Bytes of a set without guards.
     set_bytes: u64,
-    /// All sets have the same inputs, so that the cache holds them.
-    shares_inputs: bool,
     /// Reads what it writes: restored before each launch, which a batch could not be.
     restores: bool,
 }
 
 impl Sizes {
     /// For cold caches so many that they are twice the last cache and one is still free; for hot ones as few as the launches
-    /// of a sample, with the same inputs. At most half of the memory is taken.
+    /// of a sample, and so many that half the cache holds them. At most half of the memory is taken.
     pub fn of(subject: &Subject<'_>, mode: CacheMode) -> gpu::Result<Sizes> {
         let buffers = || subject.site.buffers().map(|(_, buffer)| buffer);
-        let restores = buffers().any(|buffer| buffer.role == Role::InOut);
-        let shares_inputs = mode == CacheMode::Hot;
-        let own = buffers().filter(|buffer| !shares_inputs || buffer.role != Role::In);
-        let (count, set_bytes) = own.fold((0, 0), |(count, bytes), buffer| (count + 1, bytes + buffer.bytes));
+        let restores = buffers().any(|buffer| buffer.fill.is_some() && is_restored(buffer.role));
+        let (count, set_bytes) = buffers().fold((0, 0), |(count, bytes), buffer| (count + 1, bytes + buffer.bytes));
         let cache = subject.device.info().last_level_cache_bytes;
-        let with_guards = set_bytes + count * 2 * GUARD_BYTES + SPACER_BYTES;
-        let fits = subject.device.memory()?.free / 2 / with_guards;
-        // Outputs that push the inputs out of the cache would make it a cold one.
-        let fits = if shares_inputs { fits.min(cache / 2 / set_bytes.max(1)) } else { fits };
+        let fits = subject.device.memory()?.free / 2 / (set_bytes + count * 2 * GUARD_BYTES + SPACER_BYTES);
+        let (wanted, fits) = match mode {
+            CacheMode::Cold => ((2 * cache).div_ceil(set_bytes.max(1)) + 1, fits),
+            CacheMode::Hot => (1, fits.min(cache / 2 / set_bytes.max(1))),
+        };
         let most = fits.clamp(1, MAX_SETS.into()) as u32;
-        let wanted = if shares_inputs { 1 } else { (2 * cache).div_ceil(set_bytes.max(1)) + 1 };
-        let sets = wanted.min(most.into()) as u32;
-        Ok(Sizes { sets, most, set_bytes, shares_inputs, restores })
+        Ok(Sizes { sets: wanted.min(most.into()) as u32, most, set_bytes, restores })
     }
 
     /// Launches that make a sample of at least `min_sample` of launches of `time_ns`. Each has a set of its own; where there
@@ -61,13 +56,12 @@ impl Sizes {
             return 1;
         }
         let wanted = (min_sample.as_nanos() as f64 / time_ns.max(SHORTEST_NS)).ceil() as u32;
-        // One more for the launches in front: see [`Block::lead`].
-        let launches = wanted.clamp(1, self.most.saturating_sub(1).max(1));
-        self.sets = self.sets.max((launches + 1).min(self.most));
+        let launches = wanted.clamp(1, self.most);
+        self.sets = self.sets.max(launches);
         launches
     }
 
-    /// Bytes of all sets' own buffers.
+    /// Bytes of all sets' buffers.
     pub fn rotated_bytes(&self) -> u64 {
         self.set_bytes * u64::from(self.sets)
     }
@@ -77,28 +71,25 @@ impl Sizes {
 pub struct Block {
     kernels: [Option<Loaded>; 3],
     sets: Vec<BufferSet>,
-    /// By the set that owns the input.
+    /// By set.
     patches: Vec<Option<Patch>>,
     /// The sets of the sample at hand.
     first: usize,
     launches: usize,
     /// Holds the inputs as they were, where launches change theirs.
     pristine: Option<BufferSet>,
-    shares_inputs: bool,
+}
+
+/// What a kernel reads and changes is restored before each launch.
+fn is_restored(role: Role) -> bool {
+    matches!(role, Role::InOut | Role::Scratch)
 }
 
 impl Block {
     /// Allocates and fills; no kernel is loaded yet.
     pub fn set_up(subject: &Subject<'_>, inputs: &Inputs<'_>, sizes: Sizes, random: &mut Random) -> gpu::Result<Block> {
-        let mut block = Block {
-            kernels: [None; 3],
-            sets: Vec::new(),
-            patches: Vec::new(),
-            first: 0,
-            launches: 0,
-            pristine: None,
-            shares_inputs: sizes.shares_inputs,
-        };
+        let mut block =
+            Block { kernels: [None; 3], sets: Vec::new(), patches: Vec::new(), first: 0, launches: 0, pristine: None };
         block.grow(subject, inputs, sizes, random)?;
         if sizes.restores {
             block.pristine = Some(block.another(subject, inputs, random)?);
@@ -125,8 +116,7 @@ impl Block {
 
     fn another(&self, subject: &Subject<'_>, inputs: &Inputs<'_>, random: &mut Random) -> gpu::Result<BufferSet> {
         let Subject { device, site, layout, .. } = *subject;
-        let shared = self.sets.first().filter(|_| self.shares_inputs);
-        let mut set = BufferSet::allocate(device, site, layout, random, shared)?;
+        let mut set = BufferSet::allocate(device, site, layout, random)?;
         let poison = poison_word(random, 0);
         // From the host once, then from set to set; an input that was changed since is put right.
         let Some(first) = self.sets.first() else {
@@ -181,18 +171,6 @@ impl Block {
         self.used_numbers().map(|number| &self.sets[number])
     }
 
-    /// A set for launches in front of the sample, if there is one to spare: the one that will be used last, so that its data
-    /// are not in the cache when its turn comes. None for a kernel that needs its buffers restored before each launch.
-    pub fn lead(&self) -> Option<&BufferSet> {
-        let count = self.sets.len();
-        (count > self.launches && self.pristine.is_none()).then(|| &self.sets[(self.first + count - 1) % count])
-    }
-
-    /// Which set has the inputs of a set.
-    fn owner(&self, number: usize) -> usize {
-        if self.shares_inputs { 0 } else { number }
-    }
-
     /// Poison in the outputs of the sample's sets, and one element of each input set that is new.
     pub fn refresh(
         &mut self,
@@ -205,20 +183,40 @@ impl Block {
             self.sets[number].poison_outputs(subject.device, subject.site, poison)?;
             self.restore(subject, &self.sets[number])?;
         }
-        let mut owners: Vec<usize> = self.used_numbers().map(|number| self.owner(number)).collect();
-        owners.dedup();
-        for owner in owners {
+        for number in self.used_numbers() {
             let new = inputs.draw(random);
-            inputs.exchange(subject.device, &self.sets[owner], self.patches[owner].as_ref(), new.as_ref())?;
-            self.patches[owner] = new;
+            inputs.exchange(subject.device, &self.sets[number], self.patches[number].as_ref(), new.as_ref())?;
+            self.patches[number] = new;
         }
         Ok(())
+    }
+
+    /// A set of the sample, and what its inputs are.
+    pub fn place(&self, position: usize) -> Option<(usize, Option<Patch>)> {
+        let number = self.used_numbers().nth(position)?;
+        Some((number, self.patches[number].clone()))
+    }
+
+    /// A set by number, with its inputs as they were then, and poison in its outputs.
+    pub fn as_it_was(
+        &mut self,
+        subject: &Subject<'_>,
+        inputs: &Inputs<'_>,
+        (number, patch): (usize, Option<Patch>),
+        poison: u32,
+    ) -> gpu::Result<&BufferSet> {
+        let set = &self.sets[number];
+        set.poison_outputs(subject.device, subject.site, poison)?;
+        self.restore(subject, set)?;
+        inputs.exchange(subject.device, set, self.patches[number].as_ref(), patch.as_ref())?;
+        self.patches[number] = patch;
+        Ok(&self.sets[number])
     }
 
     /// What a kernel reads and writes, as it was before.
     pub fn restore(&self, subject: &Subject<'_>, set: &BufferSet) -> gpu::Result<()> {
         match &self.pristine {
-            Some(pristine) => set.copy_filled(subject.device, subject.site, pristine, |role| role == Role::InOut),
+            Some(pristine) => set.copy_filled(subject.device, subject.site, pristine, is_restored),
             None => Ok(()),
         }
     }
@@ -241,7 +239,7 @@ impl Block {
         position: usize,
     ) -> gpu::Result<Vec<String>> {
         let Some(number) = self.used_numbers().nth(position) else { return Ok(Vec::new()) };
-        let patch = self.patches[self.owner(number)].as_ref();
+        let patch = self.patches[number].as_ref();
         let changed = inputs.changed(subject.device, subject.site, &self.sets[number], patch)?;
         Ok(changed.into_iter().map(|name| format!("changed its input `{name}`")).collect())
     }

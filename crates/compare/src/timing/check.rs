@@ -1,7 +1,7 @@
-//! Holds what a timed launch of the test wrote against what the reference makes of the same inputs afterwards. Nothing is
-//! kept from before, so nothing can be prepared for it.
+//! Holds what a timed launch of the test wrote against what the reference makes of the same inputs afterwards: beside the
+//! test, and alone, where the test cannot reach it. Nothing is kept from before, so nothing can be prepared for it.
 
-use gpu::{Device, Kernel};
+use gpu::Device;
 
 use crate::judge::required;
 use crate::requirement::{Outcome, Requirement};
@@ -20,68 +20,55 @@ pub enum Found {
     Wrong(String),
 }
 
-/// How a check launches a kernel: on the buffers as they were given to the test, with this poison in the outputs.
-pub type Launch<'l> = dyn FnMut(Kernel, u32) -> gpu::Result<()> + 'l;
-
-/// The kernels that a check launches.
-#[derive(Clone, Copy)]
-pub struct References {
-    /// The reference.
-    pub reference: Kernel,
-    /// Its own copy, which says whether the reference can be believed.
-    pub control: Kernel,
+/// Outputs that are compared, with their numbers and names.
+fn compared<'s>(subject: &Subject<'s>, set: &'s BufferSet) -> impl Iterator<Item = (usize, &'s str, &'s Buffer)> {
+    let each = set.each(subject.site).filter(|(_, _, buffer, _)| buffer.is_compared());
+    each.map(|(number, name, buffer, _)| (number, name, buffer))
 }
 
-/// Checks the outputs in `set`, which held `poison` before the launch; `fresh` is other poison.
-pub fn check(
+/// The outputs in `set`, in the order of the site.
+pub fn outputs(subject: &Subject<'_>, set: &BufferSet) -> gpu::Result<Vec<Vec<u8>>> {
+    compared(subject, set).map(|(number, ..)| set.read_all(subject.device, number)).collect()
+}
+
+/// Holds `outputs` of the test, which held the first poison before, against those of the reference in `set`, which held the
+/// second.
+pub fn hold(
     subject: &Subject<'_>,
     requirement: Option<&Requirement>,
     set: &BufferSet,
-    References { reference, control }: References,
-    [poison, fresh]: [u32; 2],
-    launch: &mut Launch<'_>,
+    outputs: &[Vec<u8>],
+    poisons: [u32; 2],
 ) -> gpu::Result<Found> {
-    let Subject { device, site, .. } = *subject;
-    let compared: Vec<(usize, &str, &Buffer)> = set
-        .each(site)
-        .filter(|(_, _, buffer, _)| buffer.is_compared())
-        .map(|(number, name, buffer, _)| (number, name, buffer))
-        .collect();
-    let mut outputs =
-        compared.iter().map(|(number, ..)| set.read_all(device, *number)).collect::<gpu::Result<Vec<_>>>()?;
-    launch(reference, fresh)?;
-    let (mut found, mut wrong) = (Found::Same, None);
-    for ((number, name, buffer), output) in compared.iter().zip(&mut outputs) {
-        let stats = compare(device, set, *number, buffer, output, [poison, fresh])?;
+    let mut found = Found::Same;
+    for ((number, name, buffer), output) in compared(subject, set).zip(outputs) {
+        let stats = compare(subject.device, set, number, buffer, output, poisons)?;
         if stats.mismatches > 0 {
             found = Found::OtherBits;
         }
         let is_met = |required: &&Requirement| required.check(&stats).outcome == Outcome::Met;
         if !required(buffer, requirement).iter().all(is_met) {
             let (differ, elements) = (stats.mismatches, stats.elements);
-            wrong = Some(format!(
-                "test: output `{name}` of a timed launch is wrong: {differ} of {elements} elements differ"
-            ));
-            break;
+            let what = format!("output `{name}` of a timed launch is wrong: {differ} of {elements} elements differ");
+            return Ok(Found::Wrong(what));
         }
     }
-    let Some(wrong) = wrong else { return Ok(found) };
-    // The reference could be the one that changed its mind.
-    for ((number, ..), output) in compared.iter().zip(&mut outputs) {
-        *output = set.read_all(device, *number)?;
-    }
-    launch(control, fresh)?;
-    for ((number, name, _), output) in compared.iter().zip(&outputs) {
+    Ok(found)
+}
+
+/// The first output in `set` that is not what `outputs` were.
+pub fn changed<'s>(subject: &Subject<'s>, set: &'s BufferSet, outputs: &[Vec<u8>]) -> gpu::Result<Option<&'s str>> {
+    for ((number, name, _), output) in compared(subject, set).zip(outputs) {
         let mut same = true;
-        set.read_in_chunks(device, *number, |start, found| {
+        set.read_in_chunks(subject.device, number, |start, found| {
             same = output.get(start..start + found.len()) == Some(found);
             same
         })?;
         if !same {
-            return Ok(Found::Wrong(format!("reference: output `{name}` of two launches on the same inputs differs")));
+            return Ok(Some(name));
         }
     }
-    Ok(Found::Wrong(wrong))
+    Ok(None)
 }
 
 /// The reference's output on the device against the test's, `output`.
@@ -90,32 +77,43 @@ fn compare(
     set: &BufferSet,
     number: usize,
     buffer: &Buffer,
-    output: &mut [u8],
+    output: &[u8],
     poisons: [u32; 2],
 ) -> gpu::Result<Stats> {
     let failed = |why: crate::Error| gpu::Error::new(gpu::ErrorKind::Driver, why.to_string());
     let mut comparison = Comparison::new(buffer.dtype, buffer.elements).map_err(failed)?;
     let mut outcome = Ok(());
     set.read_in_chunks(device, number, |start, reference| {
-        let Some(test) = output.get_mut(start..start + reference.len()) else { return false };
-        if reference != test {
-            equate_unwritten(reference, test, start, buffer.dtype.unit_bytes(), poisons.map(u32::to_le_bytes));
-        }
-        outcome = comparison.add(reference, test);
+        let Some(test) = output.get(start..start + reference.len()) else { return false };
+        outcome = if reference == test {
+            comparison.add(reference, test)
+        } else {
+            let (mut reference, mut test) = (reference.to_vec(), test.to_vec());
+            let unit = buffer.dtype.unit_bytes();
+            leave_out_unwritten(&mut reference, &mut test, start, unit, poisons.map(u32::to_le_bytes));
+            comparison.add(&reference, &test)
+        };
         outcome.is_ok()
     })?;
     outcome.and_then(|()| comparison.finish()).map_err(failed)
 }
 
-/// What neither kernel wrote holds each one's poison, and is no difference.
-fn equate_unwritten(reference: &[u8], test: &mut [u8], start: usize, unit: usize, [poison, fresh]: [[u8; 4]; 2]) {
+/// What neither kernel wrote holds each one's poison: it becomes zero, which no sum sees.
+fn leave_out_unwritten(
+    reference: &mut [u8],
+    test: &mut [u8],
+    start: usize,
+    unit: usize,
+    [poison, fresh]: [[u8; 4]; 2],
+) {
     let holds = |bytes: &[u8], at: usize, poison: [u8; 4]| {
         bytes.iter().enumerate().all(|(byte, value)| *value == poison[(at + byte) % 4])
     };
-    for (index, (a, b)) in reference.chunks(unit).zip(test.chunks_mut(unit)).enumerate() {
+    for (index, (a, b)) in reference.chunks_mut(unit).zip(test.chunks_mut(unit)).enumerate() {
         let at = start + index * unit;
         if holds(b, at, poison) && holds(a, at, fresh) {
-            b.copy_from_slice(a);
+            a.fill(0);
+            b.fill(0);
         }
     }
 }
@@ -125,13 +123,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_both_left_alone_is_equated() {
+    fn only_what_both_left_alone_is_left_out() {
         let (poison, fresh) = ([1, 2, 3, 4], [5, 6, 7, 8]);
-        // Written by both, by the reference alone, by the test alone, by neither; the last one where the poison begins with
-        // its third byte.
-        let reference = [9, 9, 9, 9, 5, 6, 7, 8];
+        // Written by both, by the reference alone, by the test alone, by neither.
+        let mut reference = [9, 9, 9, 9, 5, 6, 7, 8];
         let mut test = [9, 8, 3, 4, 0, 6, 3, 4];
-        equate_unwritten(&reference, &mut test, 4, 2, [poison, fresh]);
-        assert_eq!(test, [9, 8, 3, 4, 0, 6, 7, 8]);
+        leave_out_unwritten(&mut reference, &mut test, 4, 2, [poison, fresh]);
+        assert_eq!((reference, test), ([9, 9, 9, 9, 5, 6, 0, 0], [9, 8, 3, 4, 0, 6, 0, 0]));
     }
 }

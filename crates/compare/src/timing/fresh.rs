@@ -27,6 +27,7 @@ struct Place {
 }
 
 /// One element that is another.
+#[derive(Clone, Debug)]
 pub struct Patch {
     number: usize,
     offset: usize,
@@ -40,7 +41,8 @@ impl<'s> Inputs<'s> {
         let places = numbered.filter_map(|((number, (_, buffer)), content)| {
             let varies = buffer.fill.as_ref().is_some_and(|fill| fill.may_vary(buffer.dtype));
             let unit = buffer.dtype.unit_bytes();
-            (varies && buffer.role == Role::In && content.len() >= 2 * unit).then_some(Place { number, unit })
+            (varies && matches!(buffer.role, Role::In | Role::InOut) && content.len() >= 2 * unit)
+                .then_some(Place { number, unit })
         });
         Inputs { content, places: places.collect() }
     }

@@ -6,17 +6,18 @@
 
 use std::time::{Duration, Instant};
 
-use gpu::Event;
+use gpu::{Event, Kernel};
 use serde::{Deserialize, Serialize};
 
 use super::block::{Block, Sizes};
-use super::check::{self, Found, References};
-use super::fresh::Inputs;
+use super::check::{self, Found};
+use super::estimate::MIN_BLOCKS;
+use super::fresh::{Inputs, Patch};
 use super::samples::{Sample, Samples, Which, median};
 use crate::buffers::poison_word;
 use crate::random::Random;
 use crate::requirement::Requirement;
-use crate::rig::Subject;
+use crate::rig::{BufferSet, Subject};
 use crate::watch::Watch;
 
 /// Whether the caches hold a kernel's data when it starts.
@@ -68,15 +69,17 @@ impl Default for Settings {
 
 /// The fewest triples of a block.
 const MIN_TRIPLES: u32 = 5;
-/// Launches of a kernel that is loaded alone: so many to get warm, and so many samples.
-const ALONE_WARMUP: u32 = 2;
+/// Samples of a kernel that is loaded alone.
 const ALONE_SAMPLES: u32 = 3;
+/// One in so many blocks is looked at again with the reference alone, where that takes long.
+const ALONE_LOOKS: u64 = 3;
+/// So often LDS is filled in front of a sample: some 20 us. A queue that is empty when a sample is queued would add what the
+/// host needs for it, which depends on what the host did before.
+const LEAD_FILLS: u32 = 3;
+/// Triples may take this share of the budget; loading, filling and checking takes about as long.
+const TRIPLES_SHARE: u32 = 2;
 /// Outputs are looked at beyond what is due as long as that takes less than this share of the time.
 const CHECKING_SHARE: u32 = 3;
-/// Kernels that take less are queued behind launches of their own that take so long, and are not more than so many.
-const LEAD_BELOW_NS: f64 = 2e6;
-const LEAD_NS: f64 = 20e3;
-const MOST_LEAD: f64 = 8.0;
 /// Of what was wrong, so much is told.
 const MOST_TOLD: usize = 3;
 /// Warm-up may take this share of the budget.
@@ -163,7 +166,9 @@ pub fn measure(timed: &Timed<'_>, settings: &Settings, watch: &mut dyn Watch) ->
     for block in 0..blocks {
         watch.progress("timing", block.into(), blocks.into());
         run.block(block, &mut triples, watch)?;
-        if run.begun.elapsed() > settings.budget && block + 1 < blocks {
+        // Fewer blocks than a statement needs are taken only when they would take twice the time.
+        let limit = if block + 1 < MIN_BLOCKS as u32 { 2 * settings.budget } else { settings.budget };
+        if run.begun.elapsed() > limit && block + 1 < blocks {
             let (taken, seconds) = (block + 1, settings.budget.as_secs_f64());
             run.measured.shortened =
                 Some(format!("{taken} blocks in place of {blocks}: the time for them is {seconds} s"));
@@ -213,6 +218,7 @@ impl Run<'_, '_> {
         // One triple at random, and the last: a kernel cannot know which of its launches is looked at.
         let chosen = self.random.below((*triples).into()) as u32;
         let (begun, mut triple) = (Instant::now(), 0);
+        let mut kept = None;
         while triple < *triples {
             let mut order = Which::ALL;
             self.random.shuffle(&mut order);
@@ -221,11 +227,13 @@ impl Run<'_, '_> {
                 let time_ns = self.sample(&mut block, which, launches, watch)?;
                 self.measured.samples.0.push(Sample { which, block: number, triple, launches, time_ns });
                 let due = triple == chosen || triple + 1 == *triples;
-                self.look(&mut block, which, due, watch)?;
+                if let Some(looked_at) = self.look(&mut block, which, due, watch)? {
+                    kept = Some(looked_at);
+                }
             }
             triple += 1;
             // The budget is for all blocks alike: each has as many triples as the first.
-            let share = self.settings.budget / self.settings.blocks.max(1);
+            let share = self.settings.budget / self.settings.blocks.max(1) / TRIPLES_SHARE;
             if number == 0 && triple >= MIN_TRIPLES && begun.elapsed() > share && triple < *triples {
                 let (asked, taken) = (self.settings.iterations, triple * self.settings.blocks);
                 let seconds = self.settings.budget.as_secs_f64();
@@ -236,16 +244,17 @@ impl Run<'_, '_> {
         }
         self.look_at_all(&mut block)?;
         Which::ALL.into_iter().try_for_each(|which| block.unload(device, which))?;
-        self.alone(&mut block, number, watch)?;
+        self.alone(&mut block, number, kept, watch)?;
         block.free(device)
     }
 
     /// Launches all three in turn until the times are steady, at least as often as asked for.
     fn warm_up(&mut self, block: &mut Block, first: bool, watch: &mut dyn Watch) -> gpu::Result<()> {
         // Later blocks find the device warm; they need only their own first launches.
-        let floor = if first { self.settings.warmup as usize } else { (self.settings.warmup as usize / 10).max(2) };
-        let share = self.settings.budget / WARMUP_SHARE;
-        let share = if first { share } else { share / self.settings.blocks.max(1) };
+        let (floor, share) = match first {
+            true => (self.settings.warmup as usize, self.settings.budget / WARMUP_SHARE),
+            false => self.later_warm_up(),
+        };
         let (started, mut times) = (Instant::now(), Vec::new());
         loop {
             for which in Which::ALL {
@@ -267,22 +276,80 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Reference and test, each loaded without the other: a kernel that slows its neighbours down has none here.
-    fn alone(&mut self, block: &mut Block, number: u32, watch: &mut dyn Watch) -> gpu::Result<()> {
-        let mut order = [Which::Reference, Which::Test];
-        self.random.shuffle(&mut order);
-        for which in order {
-            block.load(&self.timed.subject, which)?;
-            let launches = self.measured.launches_per_sample;
-            for triple in 0..ALONE_WARMUP + ALONE_SAMPLES {
-                let time_ns = self.sample(block, which, launches, watch)?;
-                if let Some(triple) = triple.checked_sub(ALONE_WARMUP) {
-                    self.measured.alone.0.push(Sample { which, block: number, triple, launches, time_ns });
-                }
+    /// Test and reference, each loaded without the other. A kernel that slows its neighbours down, or changes what they
+    /// compute, has none here: what the test wrote beside the reference and what it wrote alone is held against the reference
+    /// alone.
+    fn alone(&mut self, block: &mut Block, number: u32, kept: Option<Kept>, watch: &mut dyn Watch) -> gpu::Result<()> {
+        let looks = number == 0 || self.checking_is_cheap() || self.random.below(ALONE_LOOKS) == 0;
+        let mut kept: Vec<Kept> = kept.into_iter().filter(|_| looks).collect();
+        self.sample_alone(block, Which::Test, number, watch)?;
+        if looks {
+            kept.extend(self.keep(block, 0)?);
+        }
+        block.unload(self.timed.subject.device, Which::Test)?;
+        self.sample_alone(block, Which::Reference, number, watch)?;
+        let started = Instant::now();
+        for kept in kept {
+            self.look_alone(block, kept, watch)?;
+        }
+        self.checking += started.elapsed();
+        block.unload(self.timed.subject.device, Which::Reference)
+    }
+
+    fn sample_alone(&mut self, block: &mut Block, which: Which, number: u32, watch: &mut dyn Watch) -> gpu::Result<()> {
+        block.load(&self.timed.subject, which)?;
+        let launches = self.measured.launches_per_sample;
+        let (warmup, share) = self.later_warm_up();
+        let started = Instant::now();
+        for _ in 0..warmup {
+            self.sample(block, which, launches, watch)?;
+            if started.elapsed() > share {
+                break;
             }
-            block.unload(self.timed.subject.device, which)?;
+        }
+        for triple in 0..ALONE_SAMPLES {
+            let time_ns = self.sample(block, which, launches, watch)?;
+            self.measured.alone.0.push(Sample { which, block: number, triple, launches, time_ns });
         }
         Ok(())
+    }
+
+    /// Holds what the test wrote against the reference that is loaded alone.
+    fn look_alone(&mut self, block: &mut Block, kept: Kept, watch: &mut dyn Watch) -> gpu::Result<()> {
+        let (subject, kernel) = (&self.timed.subject, block.kernel(Which::Reference)?);
+        let fresh = poison_word(&mut self.random, kept.poison);
+        let set = block.as_it_was(subject, &self.inputs, kept.place, fresh)?;
+        ask_reference(subject, set, kernel, watch)?;
+        let found = check::hold(subject, self.timed.requirement, set, &kept.outputs, [kept.poison, fresh])?;
+        self.note(match found {
+            Found::Wrong(what) => Found::Wrong(format!("test: {what}, says the reference alone")),
+            found => found,
+        });
+        Ok(())
+    }
+
+    /// How often later blocks launch each kernel before they are timed, and how long that may take.
+    fn later_warm_up(&self) -> (usize, Duration) {
+        let share = self.settings.budget / WARMUP_SHARE / self.settings.blocks.max(1);
+        ((self.settings.warmup as usize / 10).max(2), share)
+    }
+
+    fn checking_is_cheap(&self) -> bool {
+        self.checking * CHECKING_SHARE < self.begun.elapsed()
+    }
+
+    /// What the last sample wrote in one of its sets.
+    fn keep(&self, block: &Block, position: usize) -> gpu::Result<Option<Kept>> {
+        let (Some(place), Some(set)) = (block.place(position), block.used().nth(position)) else { return Ok(None) };
+        Ok(Some(Kept { place, poison: self.poison, outputs: check::outputs(&self.timed.subject, set)? }))
+    }
+
+    fn note(&mut self, found: Found) {
+        match found {
+            Found::Same => {}
+            Found::OtherBits => self.measured.other_bits += 1,
+            Found::Wrong(wrong) => self.measured.tell(wrong),
+        }
     }
 
     /// Times one stretch; nanoseconds per launch.
@@ -295,12 +362,12 @@ impl Run<'_, '_> {
         block.refresh(&self.timed.subject, &self.inputs, self.poison, &mut self.random)?;
         device.synchronize()?;
         let what = format!("timing of the {}", which.owner());
+        if let Some(filler) = &self.timed.subject.filler {
+            (0..LEAD_FILLS).try_for_each(|_| filler.fill(device, self.poison))?;
+        }
         watch.queued(&what, launches);
         let host = Instant::now();
         let queue = || -> gpu::Result<()> {
-            if let Some(lead) = block.lead() {
-                (0..lead_launches(self.typical_ns)).try_for_each(|_| device.launch(&lead.launch(kernel, site)))?;
-            }
             let mut sets = block.used().map(|set| set.launch(kernel, site));
             if let (1, Some(only)) = (launches, sets.next()) {
                 return device.launch_between(&only, start, stop);
@@ -310,8 +377,7 @@ impl Run<'_, '_> {
             device.record(stop)
         };
         queue().map_err(|error| error.of(&what))?;
-        let queued = launches + block.lead().map_or(0, |_| lead_launches(self.typical_ns));
-        self.host_ns.push(host.elapsed().as_nanos() as f64 / f64::from(queued));
+        self.host_ns.push(host.elapsed().as_nanos() as f64 / f64::from(launches));
         device.synchronize().map_err(|error| error.of(&what))?;
         let time_ns = device.elapsed_ns(start, stop).map_err(|error| error.of(&what))? / f64::from(launches);
         watch.returned();
@@ -324,16 +390,16 @@ impl Run<'_, '_> {
 
     /// Looks at what a sample left behind: at the guard zones of one of its sets always, at outputs and inputs when that is
     /// due or cheap.
-    fn look(&mut self, block: &mut Block, which: Which, due: bool, watch: &mut dyn Watch) -> gpu::Result<()> {
+    /// Returns what the test wrote, where that was looked at.
+    fn look(&mut self, block: &mut Block, which: Which, due: bool, watch: &mut dyn Watch) -> gpu::Result<Option<Kept>> {
         let Subject { device, site, .. } = self.timed.subject;
         let started = Instant::now();
-        let is_cheap = self.checking * CHECKING_SHARE < self.begun.elapsed();
-        let checks = which == Which::Test && (due || is_cheap);
+        let checks = which == Which::Test && (due || self.checking_is_cheap());
         let one = self.random.below(block.used().count() as u64) as usize;
         let trespasses = if self.is_suspicious {
             block.offences(&self.timed.subject, &self.inputs)?
         } else {
-            let Some(set) = block.used().nth(one) else { return Ok(()) };
+            let Some(set) = block.used().nth(one) else { return Ok(None) };
             let mut found: Vec<String> = set.trespasses(device, site)?.iter().map(ToString::to_string).collect();
             if checks {
                 found.extend(block.changed_inputs(&self.timed.subject, &self.inputs, one)?);
@@ -341,11 +407,9 @@ impl Run<'_, '_> {
             found
         };
         self.weigh(block, which, trespasses)?;
-        if checks {
-            self.check(block, one, watch)?;
-        }
+        let kept = if checks { self.check(block, one, watch)? } else { None };
         self.checking += started.elapsed();
-        Ok(())
+        Ok(kept)
     }
 
     /// Takes note of what is wrong. The first time it may have been anybody since the last look: all is put right, and from
@@ -379,40 +443,52 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Holds the outputs of the last sample, in one of its sets, against the reference.
-    fn check(&mut self, block: &mut Block, one: usize, watch: &mut dyn Watch) -> gpu::Result<()> {
+    /// Holds the outputs of the last sample, in one of its sets, against the reference, and returns them.
+    fn check(&mut self, block: &mut Block, one: usize, watch: &mut dyn Watch) -> gpu::Result<Option<Kept>> {
+        let Some(kept) = self.keep(block, one)? else { return Ok(None) };
         let subject = &self.timed.subject;
-        let (device, site) = (subject.device, subject.site);
-        let references =
-            References { reference: block.kernel(Which::Reference)?, control: block.kernel(Which::Control)? };
-        let fresh = poison_word(&mut self.random, self.poison);
-        let Some(set) = block.used().nth(one) else { return Ok(()) };
-        let mut launch = |kernel, poison| -> gpu::Result<()> {
-            set.poison_outputs(device, site, poison)?;
-            block.restore(subject, set)?;
-            device.synchronize()?;
-            watch.queued("checking of the test by the reference", 1);
-            let launched = device.launch(&set.launch(kernel, site)).and_then(|()| device.synchronize());
-            launched.map_err(|error| error.of("reference, after timed launches"))?;
-            watch.returned();
-            Ok(())
-        };
-        let poisons = [self.poison, fresh];
-        let found = check::check(subject, self.timed.requirement, set, references, poisons, &mut launch)?;
+        let [reference, control] = [block.kernel(Which::Reference)?, block.kernel(Which::Control)?];
+        let fresh = poison_word(&mut self.random, kept.poison);
+        let set = block.as_it_was(subject, &self.inputs, kept.place.clone(), fresh)?;
+        ask_reference(subject, set, reference, watch)?;
+        let found = check::hold(subject, self.timed.requirement, set, &kept.outputs, [kept.poison, fresh])?;
         self.measured.checked_launches += 1;
-        match found {
-            Found::Same => {}
-            Found::OtherBits => self.measured.other_bits += 1,
-            Found::Wrong(wrong) => self.measured.tell(wrong),
-        }
-        Ok(())
+        let Found::Wrong(what) = found else {
+            self.note(found);
+            return Ok(Some(kept));
+        };
+        // The reference could be the one that changed its mind.
+        let first = check::outputs(subject, set)?;
+        let set = block.as_it_was(subject, &self.inputs, kept.place.clone(), fresh)?;
+        ask_reference(subject, set, control, watch)?;
+        let wrong = match check::changed(subject, set, &first)? {
+            Some(name) => format!("reference: output `{name}` of two launches on the same inputs differs"),
+            None => format!("test: {what}"),
+        };
+        self.note(Found::Wrong(wrong));
+        Ok(Some(kept))
     }
 }
 
-/// Launches in front of a sample, not timed. A queue that is empty when a sample is queued would add what the host needs for
-/// it, which depends on what the host did before. Long kernels need none: there it is a small share.
-fn lead_launches(typical_ns: f64) -> u32 {
-    if typical_ns > 0.0 && typical_ns < LEAD_BELOW_NS { (LEAD_NS / typical_ns).ceil().min(MOST_LEAD) as u32 } else { 0 }
+/// What the test wrote in a timed launch.
+struct Kept {
+    /// The set, and what its inputs were.
+    place: (usize, Option<Patch>),
+    /// What the outputs held before.
+    poison: u32,
+    outputs: Vec<Vec<u8>>,
+}
+
+/// Launches a copy of the reference on buffers that the test had.
+fn ask_reference(subject: &Subject<'_>, set: &BufferSet, kernel: Kernel, watch: &mut dyn Watch) -> gpu::Result<()> {
+    subject.device.synchronize()?;
+    watch.queued("checking of the test by the reference", 1);
+    let launched = subject.device.launch(&set.launch(kernel, subject.site));
+    launched
+        .and_then(|()| subject.device.synchronize())
+        .map_err(|error| error.of("reference, after timed launches"))?;
+    watch.returned();
+    Ok(())
 }
 
 fn is_steady(times: &[f64]) -> bool {

@@ -55,6 +55,15 @@ impl Samples {
 
     /// For each block, a figure of each complete triple: `figure(reference, control, test)`, in nanoseconds.
     pub fn per_block(&self, figure: impl Fn(f64, f64, f64) -> f64) -> Vec<Vec<f64>> {
+        self.figures(|[a, c, t]| Some(figure(a?, c?, t?)))
+    }
+
+    /// The same where no control was taken: `figure(reference, test)`.
+    pub fn per_block_of_two(&self, figure: impl Fn(f64, f64) -> f64) -> Vec<Vec<f64>> {
+        self.figures(|[a, _, t]| Some(figure(a?, t?)))
+    }
+
+    fn figures(&self, figure: impl Fn([Option<f64>; 3]) -> Option<f64>) -> Vec<Vec<f64>> {
         let mut blocks: Vec<Vec<[Option<f64>; 3]>> = Vec::new();
         for sample in &self.0 {
             let (block, triple) = (sample.block as usize, sample.triple as usize);
@@ -66,11 +75,8 @@ impl Samples {
             }
             blocks[block][triple][sample.which as usize] = Some(sample.time_ns);
         }
-        let figures = |block: Vec<[Option<f64>; 3]>| -> Vec<f64> {
-            let complete = block.iter().filter_map(|[a, c, t]| Some(figure((*a)?, (*c)?, (*t)?)));
-            complete.collect()
-        };
-        blocks.into_iter().map(figures).filter(|block| !block.is_empty()).collect()
+        let of_block = |block: Vec<[Option<f64>; 3]>| block.into_iter().filter_map(&figure).collect::<Vec<f64>>();
+        blocks.into_iter().map(of_block).filter(|block| !block.is_empty()).collect()
     }
 }
 

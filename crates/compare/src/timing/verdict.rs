@@ -94,9 +94,8 @@ pub struct Speed {
 /// Less than this is never claimed, however still the device is: timestamps lie on a grid.
 const LEAST_DIFFERENCE: f64 = 5e-4;
 
-/// Speed-ups of the kernels alone and beside each other may differ by this share, beside what the control shows: alone there
-/// are few samples, and code caches and clocks are others.
-const COMPANY: f64 = 0.02;
+/// Intervals of the speed-up alone and beside each other may lie so far apart: code caches and clocks are others.
+const COMPANY: f64 = 0.01;
 
 /// A block whose figures lie so far from the others' that something else must have happened.
 const ODD: f64 = 0.01;
@@ -104,13 +103,12 @@ const ODD: f64 = 0.01;
 impl Speed {
     /// Whether the kernels are as fast alone, in relation, as they are beside each other; what is said where they are not.
     pub fn disturbed(&self, alone: &Samples) -> Option<String> {
-        let [reference, test] = [Which::Reference, Which::Test].map(|which| median(&alone.times_of(which)));
-        let speedup = reference / test;
-        let apart = (speedup.ln() - self.speedup.value.ln()).abs();
-        let spread = (self.control.high / self.control.low).ln() + (self.speedup.high / self.speedup.low).ln();
-        (apart > COMPANY + spread).then(|| {
+        let apart = estimate(&alone.per_block_of_two(|reference, test| reference.ln() - test.ln()), self.confidence)?;
+        let (low, high) = (self.speedup.low.ln(), self.speedup.high.ln());
+        (low > apart.high + COMPANY || high < apart.low - COMPANY).then(|| {
             format!(
-                "the speed-up is {speedup:.4} with each kernel alone, and {:.4} with both loaded: they disturb each other",
+                "the speed-up is {:.4} with each kernel alone, and {:.4} with both loaded: they disturb each other",
+                apart.value.exp(),
                 self.speedup.value
             )
         })

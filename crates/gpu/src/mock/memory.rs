@@ -14,6 +14,8 @@ pub struct MockMemory {
     pub lds: u32,
     /// Kernels other than the one that did it are slow.
     pub slowed: bool,
+    /// They write the same number everywhere.
+    pub patched: bool,
 }
 
 impl MockMemory {

@@ -100,6 +100,8 @@ pub enum Cheat {
     LookForPoison,
     /// Makes other kernels slow until a module is unloaded.
     SlowOthers,
+    /// Writes the same number everywhere, and makes other kernels do so until a module is unloaded.
+    PatchOthers,
     /// Lets what it finds in LDS into the result.
     ReadLds,
     /// Writes one element behind its output.
