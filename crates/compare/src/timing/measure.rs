@@ -82,6 +82,8 @@ const TRIPLES_SHARE: u32 = 2;
 const CHECKING_SHARE: u32 = 3;
 /// Of what was wrong, so much is told.
 const MOST_TOLD: usize = 3;
+/// Later blocks, and kernels alone, are launched so many times less than at first before they are timed.
+const LATER_WARMUP: u32 = 3;
 /// Warm-up may take this share of the budget.
 const WARMUP_SHARE: u32 = 4;
 /// Warm-up ends when the median of the last times differs from that of those before by less than this share…
@@ -331,7 +333,7 @@ impl Run<'_, '_> {
     /// How often later blocks launch each kernel before they are timed, and how long that may take.
     fn later_warm_up(&self) -> (usize, Duration) {
         let share = self.settings.budget / WARMUP_SHARE / self.settings.blocks.max(1);
-        ((self.settings.warmup as usize / 10).max(2), share)
+        ((self.settings.warmup / LATER_WARMUP).max(2) as usize, share)
     }
 
     fn checking_is_cheap(&self) -> bool {
