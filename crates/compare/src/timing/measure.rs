@@ -1,8 +1,8 @@
 //! Drives the device: blocks, warm-up, batches, and what is looked at in between.
 //!
 //! A kernel that does less than its work when it can must not know when it can. So every launch of a sample has a set of
-//! buffers of its own, with fresh poison in the outputs and an input that no launch has seen ([`super::fresh`]); which
-//! outputs are looked at ([`super::check`]) is decided afterwards. All of that is outside of what is timed.
+//! buffers of its own, with fresh poison in the outputs and an input that no launch has seen (`fresh`); which
+//! outputs are looked at (`check`) is decided afterwards. All of that is outside of what is timed.
 
 use std::time::{Duration, Instant};
 
