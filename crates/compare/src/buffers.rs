@@ -118,6 +118,12 @@ pub fn poison_word(random: &mut Random, other: u32) -> u32 {
     }
 }
 
+/// Whether bytes, which begin at offset `at` of a buffer, are its poison.
+pub fn is_poison(bytes: &[u8], at: usize, poison: u32) -> bool {
+    let poison = poison.to_le_bytes();
+    bytes.iter().enumerate().all(|(byte, value)| *value == poison[(at + byte) % 4])
+}
+
 /// A pattern that memory which was cleared does not have.
 pub fn word_without_zero_bytes(random: &mut Random) -> u32 {
     loop {

@@ -27,9 +27,4 @@ impl ExpectedOutput {
     pub fn is_untouched(&self, unit: usize) -> bool {
         self.untouched.get(unit / 64).is_some_and(|bits| bits >> (unit % 64) & 1 == 1)
     }
-
-    /// How many units it left alone.
-    pub fn untouched_units(&self) -> u64 {
-        self.untouched.iter().map(|bits| u64::from(bits.count_ones())).sum()
-    }
 }

@@ -208,6 +208,26 @@ impl BufferSet {
         Ok(())
     }
 
+    /// Whether every piece of a buffer is right: `is_right(offset, bytes)`; ends at the first that is not.
+    pub fn every_chunk(
+        &self,
+        device: &dyn Device,
+        number: usize,
+        is_right: impl Fn(usize, &[u8]) -> bool,
+    ) -> gpu::Result<bool> {
+        let mut all = true;
+        self.read_in_chunks(device, number, |offset, found| {
+            all = is_right(offset, found);
+            all
+        })?;
+        Ok(all)
+    }
+
+    /// Whether a buffer holds these bytes.
+    pub fn holds(&self, device: &dyn Device, number: usize, content: &[u8]) -> gpu::Result<bool> {
+        self.every_chunk(device, number, |offset, found| content.get(offset..offset + found.len()) == Some(found))
+    }
+
     /// Reads a whole buffer.
     pub fn read_all(&self, device: &dyn Device, number: usize) -> gpu::Result<Vec<u8>> {
         let Some(guarded) = self.buffers.get(number) else { return Ok(Vec::new()) };

@@ -182,8 +182,6 @@ impl Block {
         for number in self.used_numbers() {
             self.sets[number].poison_outputs(subject.device, subject.site, poison)?;
             self.restore(subject, &self.sets[number])?;
-        }
-        for number in self.used_numbers() {
             let new = inputs.draw(random);
             inputs.exchange(subject.device, &self.sets[number], self.patches[number].as_ref(), new.as_ref())?;
             self.patches[number] = new;

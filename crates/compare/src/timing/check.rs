@@ -3,6 +3,7 @@
 
 use gpu::Device;
 
+use crate::buffers::is_poison;
 use crate::judge::required;
 use crate::requirement::{Outcome, Requirement};
 use crate::rig::{BufferSet, Subject};
@@ -59,12 +60,7 @@ pub fn hold(
 /// The first output in `set` that is not what `outputs` were.
 pub fn changed<'s>(subject: &Subject<'s>, set: &'s BufferSet, outputs: &[Vec<u8>]) -> gpu::Result<Option<&'s str>> {
     for ((number, name, _), output) in compared(subject, set).zip(outputs) {
-        let mut same = true;
-        set.read_in_chunks(subject.device, number, |start, found| {
-            same = output.get(start..start + found.len()) == Some(found);
-            same
-        })?;
-        if !same {
+        if !set.holds(subject.device, number, output)? {
             return Ok(Some(name));
         }
     }
@@ -90,7 +86,7 @@ fn compare(
         } else {
             let (mut reference, mut test) = (reference.to_vec(), test.to_vec());
             let unit = buffer.dtype.unit_bytes();
-            leave_out_unwritten(&mut reference, &mut test, start, unit, poisons.map(u32::to_le_bytes));
+            leave_out_unwritten(&mut reference, &mut test, start, unit, poisons);
             comparison.add(&reference, &test)
         };
         outcome.is_ok()
@@ -99,19 +95,10 @@ fn compare(
 }
 
 /// What neither kernel wrote holds each one's poison: it becomes zero, which no sum sees.
-fn leave_out_unwritten(
-    reference: &mut [u8],
-    test: &mut [u8],
-    start: usize,
-    unit: usize,
-    [poison, fresh]: [[u8; 4]; 2],
-) {
-    let holds = |bytes: &[u8], at: usize, poison: [u8; 4]| {
-        bytes.iter().enumerate().all(|(byte, value)| *value == poison[(at + byte) % 4])
-    };
+fn leave_out_unwritten(reference: &mut [u8], test: &mut [u8], start: usize, unit: usize, [poison, fresh]: [u32; 2]) {
     for (index, (a, b)) in reference.chunks_mut(unit).zip(test.chunks_mut(unit)).enumerate() {
         let at = start + index * unit;
-        if holds(b, at, poison) && holds(a, at, fresh) {
+        if is_poison(b, at, poison) && is_poison(a, at, fresh) {
             a.fill(0);
             b.fill(0);
         }
@@ -124,7 +111,7 @@ mod tests {
 
     #[test]
     fn only_what_both_left_alone_is_left_out() {
-        let (poison, fresh) = ([1, 2, 3, 4], [5, 6, 7, 8]);
+        let [poison, fresh] = [[1, 2, 3, 4], [5, 6, 7, 8]].map(u32::from_le_bytes);
         // Written by both, by the reference alone, by the test alone, by neither.
         let mut reference = [9, 9, 9, 9, 5, 6, 7, 8];
         let mut test = [9, 8, 3, 4, 0, 6, 3, 4];

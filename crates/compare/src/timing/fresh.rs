@@ -96,12 +96,9 @@ impl<'s> Inputs<'s> {
         for (number, name, _, _) in set.each(site).filter(|(_, _, buffer, _)| buffer.role == Role::In) {
             let Some(content) = self.content.get(number) else { continue };
             let patch = patch.filter(|patch| patch.number == number);
-            let mut same = true;
-            set.read_in_chunks(device, number, |start, found| {
-                same = content
-                    .get(start..start + found.len())
-                    .is_some_and(|expected| is_patched(expected, found, start, patch));
-                same
+            let same = set.every_chunk(device, number, |start, found| {
+                let expected = content.get(start..start + found.len());
+                expected.is_some_and(|expected| is_patched(expected, found, start, patch))
             })?;
             if !same {
                 changed.push(name.to_owned());
